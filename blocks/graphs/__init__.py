@@ -1,0 +1,1 @@
+"""A plan and a kernel made lazy over xarray: one task a shard; never computes."""

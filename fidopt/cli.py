@@ -1,0 +1,91 @@
+"""Each command's name, what it does, and the module it is loaded from.
+
+``fidopt --help`` answers from this table alone. A command's module is imported when the command is called, and it
+imports what it needs: none of torch, konfai, dask or numba is loaded to print a page of help.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from fidopt import __version__
+from fidopt.errors import FidoptError
+
+#: name -> (one line of help, group). The module is ``fidopt.commands.<name>``, its function ``<name>``.
+COMMANDS: dict[str, tuple[str, str]] = {
+    "demo": ("build, verify, run, score and rank two small real datasets; warp a volume on a cluster", "Start here"),
+    "convert": ("write an image of another format as an OME-Zarr store, or a store as NIfTI or TIFF", "Images"),
+    "info": ("what a store holds: shape, type, geometry, levels; a preview", "Images"),
+    "pyramid": ("write a store's coarser levels again", "Images"),
+    "warp": ("resample a store through transforms onto another store's grid", "Images"),
+    "field": ("write transforms as one displacement field", "Images"),
+    "build": ("build a dataset's cases from its provider's archive", "Corpus"),
+    "verify": ("compare every file of the corpus with the recorded checksums", "Corpus"),
+    "setup": ("make a method's own environment", "Methods and results"),
+    "run": ("run a method on a dataset's cases, score it and write its rows", "Methods and results"),
+    "score": ("score displacement fields made elsewhere", "Methods and results"),
+    "table": ("leaderboards in the terminal", "Methods and results"),
+    "machine": ("describe this machine for the rows measured on it", "Methods and results"),
+}
+
+
+def help_text() -> str:
+    """Return the overview that ``fidopt --help`` prints."""
+    lines = [f"fidopt {__version__}: an open benchmark of image registration, and the engine under it", ""]
+    lines += ["Usage: fidopt COMMAND [ARGUMENTS]", ""]
+    for group in dict.fromkeys(group for _, group in COMMANDS.values()):
+        lines.append(f"{group}:")
+        lines += [f"  {name:10}{text}" for name, (text, where) in COMMANDS.items() if where == group]
+        lines.append("")
+    lines.append(
+        "`fidopt COMMAND --help` explains a command, with an example; `fidopt demo` shows all of it on real images."
+    )
+    return "\n".join(lines)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code: 0 done, 1 the answer is no, 2 wrong use or bad input, 130 interrupted.
+
+    Parameters
+    ----------
+    arguments
+        The words after ``fidopt``; by default those of the command line.
+    """
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if not words or words[0] in {"--help", "-h", "help"}:
+        sys.stdout.write(help_text() + "\n")
+        return 0
+    if words[0] == "--version":
+        sys.stdout.write(__version__ + "\n")
+        return 0
+    try:
+        return _dispatch(words)
+    except FidoptError as error:
+        return _refuse(str(error))
+    except KeyboardInterrupt:
+        return _stop("interrupted; the same command takes up where it stopped", 130)
+
+
+def _dispatch(words: list[str]) -> int:
+    if words[0] not in COMMANDS:
+        return _refuse(f"there is no command {words[0]!r}; `fidopt --help` lists them")
+    from cyclopts import App, CycloptsError
+
+    app = App(name="fidopt", version=__version__, help_format="markdown", result_action="return_value")
+    for name, (text, group) in COMMANDS.items():
+        app.command(f"fidopt.commands.{name}:{name}", name=name, help=text, group=group)
+    try:
+        code = app(words, exit_on_error=False, print_error=False)
+    except CycloptsError as error:
+        return _refuse(" ".join(str(error).split()) + f"; see `fidopt {words[0]} --help`")
+    return int(code or 0)
+
+
+def _refuse(message: str) -> int:
+    return _stop(message, 2)
+
+
+def _stop(message: str, code: int) -> int:
+    sys.stderr.write(f"fidopt: {message}\n")
+    return code

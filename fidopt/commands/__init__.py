@@ -1,0 +1,1 @@
+"""One thin file a command: arguments, one call, and what is printed."""
