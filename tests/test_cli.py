@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from fidopt import cli
+from fidopt.errors import DescriptorError, UsageError
+
+HEAVY = ("torch", "konfai", "dask", "distributed", "numba", "xarray", "zarr", "SimpleITK", "scipy", "pydantic")
+
+
+def _modules_after(words: list[str]) -> set[str]:
+    code = f"import sys; from fidopt.cli import main; main({words!r}); print('\\n' + ' '.join(sys.modules))"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return {name.split(".")[0] for name in out.stdout.splitlines()[-1].split()}
+
+
+def test_the_overview_loads_nothing_heavy():
+    loaded = _modules_after(["--help"])
+    assert not loaded & {*HEAVY, "cyclopts", "rich", "numpy"}
+
+
+@pytest.mark.parametrize("name", cli.COMMANDS)
+def test_every_command_has_help_with_an_example(name, capsys):
+    assert cli.main([name, "--help"]) == 0
+    page = capsys.readouterr().out
+    assert f"fidopt {name}" in page
+    assert "Example" in page
+
+
+@pytest.mark.parametrize("name", cli.COMMANDS)
+def test_a_page_of_help_loads_no_engine(name):
+    assert not _modules_after([name, "--help"]) & {"torch", "konfai", "dask", "distributed", "numba"}
+
+
+def test_the_overview_names_every_command(capsys):
+    assert cli.main([]) == 0
+    page = capsys.readouterr().out
+    assert all(f"\n  {name}" in page for name in cli.COMMANDS)
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        (["wrap"], "there is no command 'wrap'"),
+        (["info"], "STORE"),
+        (["info", "--colour", "x"], "--colour"),
+    ],
+)
+def test_wrong_use_is_one_line_and_exit_code_two(words, part, capsys):
+    assert cli.main(words) == 2
+    out = capsys.readouterr()
+    assert out.out == ""
+    assert part in out.err
+    assert out.err.startswith("fidopt: ")
+    assert out.err.count("\n") == 1
+
+
+def test_an_error_a_user_can_act_on_is_one_line_and_exit_code_two(monkeypatch, capsys):
+    def refuse(_words):
+        raise UsageError("no such thing")
+
+    monkeypatch.setattr(cli, "_dispatch", refuse)
+    assert cli.main(["info", "x"]) == 2
+    assert capsys.readouterr().err == "fidopt: no such thing\n"
+
+
+def test_an_interruption_is_exit_code_130(monkeypatch):
+    def interrupt(_words):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "_dispatch", interrupt)
+    assert cli.main(["info", "x"]) == 130
+
+
+def test_a_descriptor_error_keeps_every_problem():
+    error = DescriptorError(["a: b", "c: d"])
+    assert error.problems == ("a: b", "c: d")
+    assert str(error) == "a: b\nc: d"
