@@ -1,0 +1,203 @@
+"""What every JSON descriptor shares: strict models, and all of a file's problems reported at once."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic_core import ErrorDetails
+
+from fidopt.errors import DescriptorError
+
+#: Patterns of texts -> what they ask for, in words for messages.
+_PATTERNS: dict[str, str] = {}
+
+
+def pattern(regex: str, words: str) -> StringConstraints:
+    """Return the constraint that a text matches a pattern, and note how messages put it: "must be WORDS"."""
+    _PATTERNS[regex] = words
+    return StringConstraints(pattern=regex)
+
+
+#: A name that is also a folder's: no separator, no leading dot, nothing a shell would read.
+Name = Annotated[
+    str,
+    pattern(
+        r"^[A-Za-z0-9][A-Za-z0-9._-]*$",
+        "a name of letters, digits, '.', '_' and '-' that starts with a letter or digit",
+    ),
+]
+#: A text that says something.
+Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
+#: The sha256 of a file or of a store.
+Digest = Annotated[str, pattern(r"^sha256:[0-9a-f]{64}$", "'sha256:' and 64 hexadecimal digits")]
+
+#: Pydantic's error types in fidopt's words; the others keep Pydantic's own.
+_WORDS = {
+    "string_type": "must be a text",
+    "int_type": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "float_type": "must be a number",
+    "bool_type": "must be true or false",
+    "dict_type": "must be an object",
+    "model_type": "must be an object",
+    "model_attributes_type": "must be an object",
+    "tuple_type": "must be a list",
+    "list_type": "must be a list",
+    "finite_number": "must be a finite number",
+}
+
+
+class Descriptor(BaseModel):
+    """A JSON file, or a part of one: no unknown key, no value of another type, no change after reading.
+
+    ``$schema`` may name the JSON Schema an editor uses; it is read and left out when a descriptor is written.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+    def problems(self) -> Iterator[str]:
+        """Yield ``KEY: what is wrong`` for what no single value shows, such as two keys that contradict each other."""
+        yield from ()
+
+
+class File(Descriptor):
+    """A whole JSON file, which may begin with ``$schema``."""
+
+    schema_url: str | None = Field(default=None, alias="$schema", exclude=True)
+
+
+D = TypeVar("D", bound=Descriptor)
+
+
+def load(model: type[D], path: Path) -> D:
+    """Read a JSON file as a descriptor.
+
+    Parameters
+    ----------
+    model
+        The kind of descriptor.
+    path
+        The JSON file. Comments, a key given twice, NaN and infinities are refused, as JSON has none of them.
+
+    Raises
+    ------
+    DescriptorError
+        With every problem of the file, each as ``FILE: KEY: must be ..., got ...``.
+    """
+    where = shown(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DescriptorError([f"{where}: cannot be read as UTF-8 text: {error}"]) from error
+    return parse(model, text, where=where)
+
+
+def parse(model: type[D], text: str, *, where: str) -> D:
+    """Read a JSON text as a descriptor; ``where`` names it in messages. Raises as :func:`load`."""
+    twice: list[str] = []
+    try:
+        _json(text, twice)
+        read = model.model_validate_json(text)
+        found = [*twice, *read.problems()]
+    except ValidationError as error:
+        found = [*twice, *(_sentence(model, e) for e in error.errors(include_url=False))]
+    except (json.JSONDecodeError, RecursionError, _NotJsonError) as error:
+        found = [f"is not JSON: {error}"]
+    if found:
+        raise DescriptorError([f"{where}: {problem}" for problem in found])
+    return read
+
+
+def dump(descriptor: Descriptor) -> str:
+    """Return a descriptor as the JSON text fidopt writes: two spaces of indent, keys in the model's order."""
+    document = descriptor.model_dump(mode="json", by_alias=True)
+    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def shown(path: Path) -> str:
+    """Return a path as messages name it: relative to the working folder where it lies inside, else as it is."""
+    try:
+        return path.resolve().relative_to(Path.cwd()).as_posix()
+    except ValueError:
+        return path.as_posix()
+
+
+class _NotJsonError(ValueError):
+    """A value that Python's reader takes and JSON does not have."""
+
+
+def _json(text: str, twice: list[str]) -> None:
+    """Check that a text is JSON, and note the keys that an object gives twice."""
+
+    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
+        seen: dict[str, Any] = {}
+        for key, value in items:
+            if key in seen:
+                twice.append(f"{key}: is given twice in one object; keep one")
+            seen[key] = value
+        return seen
+
+    def constant(name: str) -> None:
+        msg = f"{name} is not a JSON number"
+        raise _NotJsonError(msg)
+
+    json.loads(text, object_pairs_hook=pairs, parse_constant=constant)
+
+
+def _sentence(model: type[BaseModel], error: ErrorDetails) -> str:
+    # Pydantic puts the member of a union and the side of a mapping in the location; neither is a key of the file.
+    parts = [
+        str(p) for p in error["loc"] if p != "[key]" and not re.match(r"^[a-z]+\[.*\]$|^(?:str|int|float)$", str(p))
+    ]
+    kind, context = error["type"], error.get("ctx", {})
+    key = ".".join(parts) or "the file"
+    if kind == "missing":
+        return f"{key}: is missing"
+    if kind == "extra_forbidden":
+        close = difflib.get_close_matches(parts[-1], sorted(_keys(model)), n=1)
+        return f"{key}: unknown key" + (f"; did you mean {close[0]!r}?" if close else "; remove it")
+    return f"{key}: {_expected(kind, error['msg'], context)}, got {_brief(error['input'])}"
+
+
+def _expected(kind: str, message: str, context: Mapping[str, Any]) -> str:
+    match kind:
+        case "greater_than" if context["gt"] == 0:
+            words = "must be positive"
+        case "string_pattern_mismatch":
+            words = "must be " + _PATTERNS.get(context["pattern"], f"a text like {context['pattern']}")
+        case "literal_error":
+            words = f"must be {context['expected']}"
+        case "greater_than_equal" if context["ge"] == 0:
+            words = "must not be negative"
+        case "string_too_short" | "too_short":
+            words = "must not be empty"
+        case "value_error":
+            words = str(context.get("error", message))
+        case _:
+            words = _WORDS.get(kind) or message.replace("Input should", "must")
+    return words
+
+
+def _brief(value: object) -> str:
+    text = json.dumps(value, ensure_ascii=False, default=repr)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _keys(model: type[BaseModel]) -> set[str]:
+    """Return every key that a model and the models inside it know."""
+    found: set[str] = set()
+    todo: list[Any] = [model.model_json_schema(by_alias=True)]
+    while todo:
+        item = todo.pop()
+        if isinstance(item, Mapping):
+            found |= set(item.get("properties", {}))
+            todo += item.values()
+        elif isinstance(item, Sequence) and not isinstance(item, str):
+            todo += item
+    return found
