@@ -1,0 +1,20 @@
+"""Images as xarray over OME-Zarr 0.5 stores: the view, its geometry, and where its voxels are read from."""
+
+from blocks.image.source import ArraySource, Source, source_of
+from blocks.image.units import canonical_unit, ngff_unit
+from blocks.image.view import Kind, channels_of, grid_of, image_of, kind_of, spatial_dims, unit_of
+
+__all__ = [
+    "ArraySource",
+    "Kind",
+    "Source",
+    "canonical_unit",
+    "channels_of",
+    "grid_of",
+    "image_of",
+    "kind_of",
+    "ngff_unit",
+    "source_of",
+    "spatial_dims",
+    "unit_of",
+]
