@@ -1,0 +1,202 @@
+"""Cases built one after the other, each whole or not at all, taking up where an earlier build stopped."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import psutil
+
+from fidopt import __version__
+from fidopt.building.contents import read_contents
+from fidopt.building.deformation import draw, read_recipe, recipe_path, refuse_folding, transform_text
+from fidopt.building.moved import move
+from fidopt.building.prepared import entries, prepare
+from fidopt.building.provider import stage
+from fidopt.building.records import (
+    BuildRecord,
+    entry_digests,
+    file_digests,
+    inputs_digest,
+    read_record,
+    record_path,
+    write_record,
+)
+from fidopt.building.stores import write_contents
+from fidopt.corpus import case_dir, case_names, checksums, dataset_folder
+from fidopt.descriptors.dataset import Dataset
+from fidopt.errors import InputError, OutputExistsError
+from fidopt.resources import Roots
+
+Report = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Built:
+    """What came of one case.
+
+    Parameters
+    ----------
+    case
+        Its name.
+    folder
+        Where it lies.
+    done
+        Whether it was built now, or had been and was kept.
+    recorded
+        Whether its checksums are those recorded with the dataset: ``match``, ``differ``, or ``none`` are recorded.
+    checksums
+        Entry -> digest.
+    """
+
+    case: str
+    folder: Path
+    done: Literal["built", "kept"]
+    recorded: Literal["match", "differ", "none"]
+    checksums: dict[str, str]
+
+
+def build(
+    dataset: Dataset,
+    cases: Sequence[str] = (),
+    *,
+    roots: Roots,
+    overwrite: bool = False,
+    progress: Report | None = None,
+) -> list[Built]:
+    """Build a dataset's cases from its provider's files.
+
+    Parameters
+    ----------
+    dataset
+        The dataset.
+    cases
+        Names of cases; all test cases where none is named. A case already built from the same inputs is kept.
+    roots
+        Where archives, descriptors and the corpus lie.
+    overwrite
+        Whether a case built from other inputs, or by hand, is replaced.
+    progress
+        Called with the number of cases done and in all.
+
+    Returns
+    -------
+    list
+        One :class:`Built` a case, in order.
+
+    Raises
+    ------
+    MissingError, InputError
+        When the provider's files are absent, changed or not what the descriptor says.
+    OutputExistsError
+        When a case is there that was built from something else.
+    """
+    names = case_names(dataset, cases)
+    inputs = inputs_digest(dataset, roots)
+    todo = [name for name in names if not _kept(dataset, name, inputs, roots=roots, overwrite=overwrite)]
+    place = roots.corpus / dataset.name
+    if todo:
+        place.mkdir(parents=True, exist_ok=True)
+        _clear_leftovers(place)
+        with tempfile.TemporaryDirectory(prefix=f".building-{os.getpid()}-", dir=place) as scratch:
+            _build_all(dataset, todo, names, Path(scratch), inputs=inputs, roots=roots, progress=progress)
+    return [_result(dataset, name, "built" if name in todo else "kept", roots) for name in names]
+
+
+def _build_all(
+    dataset: Dataset,
+    todo: list[str],
+    names: Sequence[str],
+    scratch: Path,
+    *,
+    inputs: str,
+    roots: Roots,
+    progress: Report | None,
+) -> None:
+    source = scratch / "source"
+    source.mkdir()
+    stage(dataset, source, roots=roots)
+    script = dataset_folder(dataset.name, roots) / "prepare.py"
+    prepared = scratch / "prepared"
+    prepare(dataset, todo, script=script, source=source, target=prepared)
+    done = len(names) - len(todo)
+    for name in todo:
+        if progress:
+            progress(done, len(names))
+        new = scratch / "built" / name
+        _assemble(dataset, name, prepared / name, new, roots=roots)
+        shutil.rmtree(prepared / name)
+        built = BuildRecord(fidopt=__version__, inputs=inputs, files=file_digests(new))
+        final = case_dir(roots, dataset, name)
+        if final.exists():
+            final.rename(scratch / f"{name}.old")
+        # The record first: a case without a folder is built again, a folder without a record would be refused.
+        write_record(built, record_path(dataset, name, roots))
+        new.rename(final)
+        done += 1
+    if progress:
+        progress(done, len(names))
+
+
+def _assemble(dataset: Dataset, name: str, prepared: Path, folder: Path, *, roots: Roots) -> None:
+    """Make the case's folder from what prepare.py made."""
+    contents = read_contents(entries(prepared, dataset), dataset)
+    text = None
+    if dataset.warp:
+        from blocks.image import grid_of
+
+        recipe = read_recipe(recipe_path(dataset, roots), dataset)
+        if not {"fixed", "moving"} <= set(contents.images):
+            msg = f"{dataset.name}/{name}: a known deformation needs both images"
+            raise InputError(msg)
+        moving = grid_of(contents.images["moving"])
+        key = f"{dataset.name}:{name}"
+        deformation = draw(recipe, moving, name=key)
+        refuse_folding(deformation, moving)
+        contents = move(contents, deformation, recipe, name=key)
+        text = transform_text(deformation.transform)
+    write_contents(contents, folder)
+    if text is not None:
+        (folder / "truth" / "deformation.tfm").write_text(text, encoding="ascii")
+
+
+def _kept(dataset: Dataset, name: str, inputs: str, *, roots: Roots, overwrite: bool) -> bool:
+    """Whether a case is there already as it would be built, or as it is recorded."""
+    folder = case_dir(roots, dataset, name)
+    if overwrite or not folder.exists():
+        return False
+    before = read_record(dataset, name, roots)
+    if before is None and entry_digests(file_digests(folder)) == _recorded(dataset, name, roots):
+        return True
+    if before is not None and before.inputs == inputs:
+        return True
+    why = "from other inputs" if before else "elsewhere, or by hand"
+    msg = f"{folder} was built {why}; keep it, or build it again with --overwrite"
+    raise OutputExistsError(msg)
+
+
+def _recorded(dataset: Dataset, name: str, roots: Roots) -> dict[str, str] | None:
+    known = checksums(dataset.name, roots)
+    return known.cases.get(name) if known else None
+
+
+def _result(dataset: Dataset, name: str, done: Literal["built", "kept"], roots: Roots) -> Built:
+    folder = case_dir(roots, dataset, name)
+    built = read_record(dataset, name, roots)
+    mine = entry_digests(built.files if built else file_digests(folder))
+    theirs = _recorded(dataset, name, roots)
+    recorded: Literal["match", "differ", "none"] = "none" if theirs is None else "match" if theirs == mine else "differ"
+    return Built(name, folder, done, recorded, mine)
+
+
+def _clear_leftovers(place: Path) -> None:
+    """Remove the scratch folders of builds that were killed."""
+    for folder in place.glob(".building-*-*"):
+        owner = folder.name.split("-")[1]
+        if owner.isdigit() and not psutil.pid_exists(int(owner)):
+            shutil.rmtree(folder, ignore_errors=True)

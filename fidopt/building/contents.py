@@ -1,0 +1,132 @@
+"""What a case holds before it is written: images and points in memory, checked against the descriptor."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+
+from blocks.image import grid_of
+from fidopt.descriptors.dataset import Dataset
+from fidopt.errors import InputError
+from fidopt.images.landmarks import check_frame, read_landmarks
+from fidopt.images.readers import read_image
+
+Floats = npt.NDArray[np.float64]
+
+#: Entries whose voxels are whole numbers that mean something.
+_LABELS = re.compile(r".*(mask|labels(_\w+)?|ignore)$")
+
+
+@dataclass(frozen=True)
+class Contents:
+    """A case's images and points by their place in the case, without suffix.
+
+    Parameters
+    ----------
+    images
+        ``fixed``, ``moving_mask``, ``truth/fixed_labels_lungs`` ...
+    points
+        ``truth/fixed_landmarks`` ... -> (n, ndim) world points.
+    """
+
+    images: Mapping[str, xr.DataArray]
+    points: Mapping[str, Floats]
+
+
+def is_labels(entry: str) -> bool:
+    """Whether an entry is a mask, a label map or a region to ignore."""
+    return _LABELS.match(entry) is not None
+
+
+def side(entry: str) -> str:
+    """Return the image that an entry belongs to: ``truth/fixed_labels`` -> ``fixed``."""
+    return entry.removeprefix("truth/").split("_")[0]
+
+
+def read_contents(entries: Mapping[str, Path], dataset: Dataset) -> Contents:
+    """Read a prepared case's files, in whatever format, and check them.
+
+    Raises
+    ------
+    InputError
+        When a file is damaged, or the case is not what the descriptor says; everything found is said at once.
+    """
+    images: dict[str, xr.DataArray] = {}
+    points: dict[str, Floats] = {}
+    for entry, path in entries.items():
+        if "_landmarks" in entry:
+            points[entry] = read_landmarks(path, ndim=dataset.dimension)
+        else:
+            unit = dataset.unit if dataset.dimension == 2 else None
+            images[entry] = read_image(path, labels=is_labels(entry), unit=unit)
+    contents = Contents(images, points)
+    problems = [*_images_problems(contents, dataset), *_points_problems(contents), *_sets_problems(contents, dataset)]
+    if problems:
+        folder = next(iter(entries.values())).parent
+        msg = "\n".join(f"{folder}: {problem}" for problem in problems)
+        raise InputError(msg)
+    return contents
+
+
+def _images_problems(contents: Contents, dataset: Dataset) -> Iterator[str]:
+    for entry, image in contents.images.items():
+        grid = grid_of(image)
+        if grid.ndim != dataset.dimension:
+            yield f"{entry}: must have {dataset.dimension} dimensions as dataset.json says, got shape {grid.shape}"
+            continue
+        if is_labels(entry):
+            yield from _label_problems(entry, image, dataset)
+        beside = contents.images.get(side(entry))
+        if beside is not None and not grid.matches(grid_of(beside)):
+            yield f"{entry}: must lie on the grid of {side(entry)}, got {grid} and {grid_of(beside)}"
+
+
+def _label_problems(entry: str, image: xr.DataArray, dataset: Dataset) -> Iterator[str]:
+    values = np.unique(np.asarray(image.values))
+    if "_labels" in entry:
+        known = {0, *(int(value) for value in dataset.truth.labels)}
+        strange = (
+            [] if re.search(r"_labels_\w", entry) and not dataset.truth.labels else sorted(set(values.tolist()) - known)
+        )
+        if strange:
+            yield f"{entry}: holds the labels {strange[:5]}, which truth.labels of dataset.json does not name"
+    elif not set(values.tolist()) <= {0, 1}:
+        yield f"{entry}: must hold 0 and 1 alone, got {values[:5].tolist()}"
+
+
+def _points_problems(contents: Contents) -> Iterator[str]:
+    for entry, points in contents.points.items():
+        image = contents.images.get(side(entry), contents.images.get(f"{side(entry)}_mask"))
+        suspicion = check_frame(points, grid_of(image)) if image is not None else None
+        if suspicion:
+            yield f"{entry}: {suspicion}"
+        other = contents.points.get(_other(entry))
+        if other is not None and side(entry) == "fixed" and len(points) != len(other):
+            yield f"{entry}: has {len(points)} points and {_other(entry)} has {len(other)}; they must be pairs"
+
+
+def _sets_problems(contents: Contents, dataset: Dataset) -> Iterator[str]:
+    if dataset.task != "registration":
+        return
+    have = {*contents.images, *contents.points}
+    for entry in sorted(have):
+        if re.search(r"_(labels|landmarks)", entry) and _other(entry) not in have:
+            yield f"{entry}: has no {_other(entry)} beside it; both sides are needed"
+        if entry.endswith("_mask") and entry not in dataset.masks:
+            yield f"{entry}: is not one of dataset.json's masks, so no method may be handed it"
+    named = {match[1] for entry in have if (match := re.search(r"_labels_(\w+)$", entry))}
+    for name in sorted(named - set(dataset.other_labels)):
+        yield f"truth/fixed_labels_{name}: the set {name} is not one of dataset.json's other_labels"
+    if ("fixed" in have) != ("moving" in have):
+        yield "a case has both images or none; got one"
+
+
+def _other(entry: str) -> str:
+    this, that = ("fixed", "moving") if side(entry) == "fixed" else ("moving", "fixed")
+    return entry.replace(this, that, 1)

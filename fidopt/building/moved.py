@@ -1,0 +1,114 @@
+"""A case whose moving side goes through its known deformation: labels follow, pairs go through the inverse."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+
+from blocks import warp
+from blocks.execute import compute
+from blocks.grid import Grid
+from blocks.image import grid_of
+from fidopt.building.contents import Contents, is_labels, side
+from fidopt.building.deformation import PAIR_TOLERANCE, Deformation, Recipe, generator
+from fidopt.errors import InputError
+
+Floats = npt.NDArray[np.float64]
+
+#: Rounds of points drawn before the deformation is said to leave none inside.
+_ROUNDS = 50
+#: Fractions of a voxel that a drawn point may lie at: a power of two, so that its index is exact.
+_FRACTIONS = 1 << 10
+
+
+def move(contents: Contents, deformation: Deformation, recipe: Recipe, *, name: str) -> Contents:
+    """Return a case with its moving side read through the deformation, and with landmark pairs drawn in the body.
+
+    Parameters
+    ----------
+    contents
+        The prepared case, its two images aligned.
+    deformation, recipe
+        What it goes through, and how it was drawn.
+    name
+        ``DATASET:CASE``, for the points' random numbers.
+    """
+    images = {entry: _moved_image(entry, image, deformation) for entry, image in contents.images.items()}
+    moving = grid_of(contents.images["moving"])
+    points = {
+        entry: _pairs(deformation, values, moving) if side(entry) == "moving" else values
+        for entry, values in contents.points.items()
+    }
+    fixed, pairs = drawn_pairs(contents.images["fixed"], moving, deformation, recipe, name=name)
+    for entry, drawn in (("truth/fixed_landmarks", fixed), ("truth/moving_landmarks", pairs)):
+        points[entry] = np.concatenate([points[entry], drawn]) if entry in points else drawn
+    return replace(contents, images=images, points=points)
+
+
+def drawn_pairs(
+    fixed: xr.DataArray, moving: Grid, deformation: Deformation, recipe: Recipe, *, name: str
+) -> tuple[Floats, Floats]:
+    """Draw points inside the fixed image's body, each with its pair; a pair outside the moving image is drawn again.
+
+    Returns
+    -------
+    tuple
+        Fixed points and their pairs, each (``recipe.points``, ndim), world.
+
+    Raises
+    ------
+    InputError
+        When the body is empty, or hardly a point of it has its pair inside.
+    """
+    grid = grid_of(fixed)
+    voxels = np.argwhere(body(fixed))
+    random = generator(recipe, f"{name}:points")
+    kept: list[Floats] = []
+    for _ in range(_ROUNDS if len(voxels) else 0):
+        chosen = voxels[random.integers(0, len(voxels), size=recipe.points)]
+        fraction = random.integers(0, _FRACTIONS, size=chosen.shape) / _FRACTIONS - 0.5
+        points = rounded(grid.world(chosen + fraction), grid)
+        pairs = _pairs(deformation, points, moving)
+        inside = moving.inside(pairs)
+        kept += [np.stack([point, pair]) for point, pair in zip(points[inside], pairs[inside], strict=True)]
+        if len(kept) >= recipe.points:
+            both = np.stack(kept[: recipe.points])
+            return both[:, 0], both[:, 1]
+    msg = f"{name}: only {len(kept)} points of the body have their pair inside the moving image, {recipe.points} are needed"
+    raise InputError(msg)
+
+
+def body(image: xr.DataArray) -> npt.NDArray[np.bool_]:
+    """Return where an image is above Otsu's threshold, its channels averaged; (z,) y, x."""
+    import SimpleITK as sitk  # noqa: N813 - the package's customary name
+
+    values = np.asarray(image.values, dtype=np.float64)
+    values = values.mean(axis=0) if "c" in image.dims else values
+    otsu = sitk.OtsuThresholdImageFilter()
+    otsu.SetInsideValue(0)
+    otsu.SetOutsideValue(1)
+    return np.asarray(sitk.GetArrayFromImage(otsu.Execute(sitk.GetImageFromArray(values))) > 0)
+
+
+def rounded(points: Floats, grid: Grid) -> Floats:
+    """Round world points to a millionth of a millionth of the spacing's order, so that every machine writes the same."""
+    return np.asarray(np.round(points, 9 - int(np.floor(np.log10(min(grid.spacing)))))) + 0.0
+
+
+def _pairs(deformation: Deformation, points: Floats, grid: Grid) -> Floats:
+    tolerance = 1e-4 * PAIR_TOLERANCE * min(grid.spacing)
+    return rounded(deformation.inverse(points, tolerance=tolerance), grid)
+
+
+def _moved_image(entry: str, image: xr.DataArray, deformation: Deformation) -> xr.DataArray:
+    if side(entry) != "moving":
+        return image
+    if is_labels(entry):
+        moved = warp(image, deformation.transform, image, interpolation="nearest")
+    else:
+        outside = float(image.min())
+        moved = warp(image, deformation.transform, image, interpolation="linear", background=outside)
+    return compute(moved)

@@ -1,0 +1,123 @@
+"""What was built here, file by file, and how it stands to the checksums recorded with the dataset."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+
+from fidopt import __version__
+from fidopt.building.deformation import recipe_path
+from fidopt.corpus import case_dir, checksums, dataset_folder
+from fidopt.descriptors.base import Digest, File, Text, dump, load
+from fidopt.descriptors.checksums import Checksums
+from fidopt.descriptors.dataset import Dataset
+from fidopt.errors import UsageError
+from fidopt.images.digest import digest, files
+from fidopt.resources import Roots, packaged_share
+
+#: Counted up when the same inputs are to be built into other bytes.
+_LAYOUT = 1
+#: What ends the name of a folder that is one entry of the checksums.
+_STORE = ".ome.zarr"
+
+
+class BuildRecord(File):
+    """Written beside a case when it is built: from what, and every file it holds.
+
+    Parameters
+    ----------
+    fidopt
+        The version that built it.
+    inputs
+        Digest of all that it was built from; another one means that it is out of date.
+    files
+        Path in the case -> digest, the files inside stores too.
+    """
+
+    fidopt: Text
+    inputs: Digest
+    files: dict[str, Digest]
+
+
+def record_path(dataset: Dataset, case: str, roots: Roots) -> Path:
+    """Return where a built case's record lies, outside the case's folder."""
+    return case_dir(roots, dataset, case).parent / ".built" / f"{case}.json"
+
+
+def read_record(dataset: Dataset, case: str, roots: Roots) -> BuildRecord | None:
+    """Return a built case's record, or None where it was built elsewhere."""
+    path = record_path(dataset, case, roots)
+    return load(BuildRecord, path) if path.is_file() else None
+
+
+def write_record(record: BuildRecord, path: Path) -> None:
+    """Write a record, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(path.name + ".partial")
+    partial.write_text(dump(record), encoding="utf-8")
+    partial.replace(path)
+
+
+def inputs_digest(dataset: Dataset, roots: Roots) -> str:
+    """Return the digest of what a dataset's cases are built from: descriptor, prepare.py, sources, deformation."""
+    keys = {"name", "task", "dimension", "unit", "masks", "warp", "other_labels", "source"}
+    texts = [str(_LAYOUT), dataset.model_dump_json(include=keys)]
+    texts += [str(sorted(dataset.truth.labels.items()))]
+    texts += [digest(dataset_folder(dataset.name, roots) / "prepare.py")]
+    texts += [digest(recipe_path(dataset, roots))] if dataset.warp else []
+    return "sha256:" + hashlib.sha256("\n".join(texts).encode()).hexdigest()
+
+
+def file_digests(folder: Path) -> dict[str, str]:
+    """Return path -> digest of every file below a folder."""
+    return {path.relative_to(folder).as_posix(): digest(path) for path in files(folder)}
+
+
+def by_entry(digests: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    """Group files by the entry of the checksums they belong to: a store is one, another file is its own."""
+    grouped: dict[str, dict[str, str]] = {}
+    for path, value in digests.items():
+        store, inside, rest = path.partition(f"{_STORE}/")
+        entry = store + _STORE if inside else path
+        grouped.setdefault(entry, {})[rest if inside else ""] = value
+    return grouped
+
+
+def entry_digests(digests: Mapping[str, str]) -> dict[str, str]:
+    """Return entry -> digest, as checksums.json has them, from the digests of the files."""
+    return {entry: _joined(inside) for entry, inside in sorted(by_entry(digests).items())}
+
+
+def _joined(inside: Mapping[str, str]) -> str:
+    if set(inside) == {""}:
+        return inside[""]
+    lines = sorted(f"{value.removeprefix('sha256:')}  {path}\n" for path, value in inside.items())
+    return "sha256:" + hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+def record(dataset: Dataset, built: Mapping[str, Mapping[str, str]], *, roots: Roots) -> Path:
+    """Record the checksums of built cases in the dataset's checksums.json, beside those of its other cases.
+
+    Parameters
+    ----------
+    built
+        Case -> entry -> digest.
+
+    Raises
+    ------
+    UsageError
+        When the dataset's folder is the installed package's, which is read only.
+    """
+    folder = dataset_folder(dataset.name, roots)
+    if packaged_share() in folder.parents and packaged_share().name == "_share":
+        msg = f"{folder} is part of the installed package and is not written; name your own folder with --share"
+        raise UsageError(msg)
+    before = checksums(dataset.name, roots)
+    cases = {**(before.cases if before else {}), **{case: dict(entries) for case, entries in built.items()}}
+    ordered = {case: cases[case] for case in dataset.cases if case in cases}
+    path = folder / "checksums.json"
+    partial = path.with_name(path.name + ".partial")
+    partial.write_text(dump(Checksums(fidopt=__version__, cases=ordered)), encoding="utf-8")
+    partial.replace(path)
+    return path
