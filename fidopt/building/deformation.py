@@ -122,7 +122,7 @@ class Deformation:
 
     @property
     def least_determinant(self) -> float:
-        """The bound, by construction, that no Jacobian determinant goes below: the eigenvalues lie in 1 +- steepness."""
+        """What no Jacobian determinant goes below, by construction: its eigenvalues lie in 1 +- steepness."""
         return float((1.0 - self.steepness) ** self.transform.ndim)
 
     def inverse(self, points: npt.ArrayLike, *, tolerance: float) -> Floats:
@@ -194,8 +194,8 @@ def refuse_folding(deformation: Deformation, grid: Grid) -> float:
     smallest = float(np.linalg.det(np.stack(columns, axis=-1) / (2 * reach)).min())
     if not smallest >= deformation.least_determinant - 1e-9:
         msg = (
-            f"the deformation's Jacobian determinant goes down to {smallest:g}, below the {deformation.least_determinant:g} "
-            f"it is built to stay above; it cannot be a truth"
+            f"the deformation's Jacobian determinant goes down to {smallest:g}, below the "
+            f"{deformation.least_determinant:g} it is built to stay above; it cannot be a truth"
         )
         raise InputError(msg)
     return smallest

@@ -12,6 +12,7 @@ from blocks import warp
 from blocks.execute import compute
 from blocks.grid import Grid
 from blocks.image import grid_of
+from blocks.kernels.histogram import otsu, partial, partial_range
 from fidopt.building.contents import Contents, is_labels, side
 from fidopt.building.deformation import PAIR_TOLERANCE, Deformation, Recipe, generator
 from fidopt.errors import InputError
@@ -77,24 +78,22 @@ def drawn_pairs(
         if len(kept) >= recipe.points:
             both = np.stack(kept[: recipe.points])
             return both[:, 0], both[:, 1]
-    msg = f"{name}: only {len(kept)} points of the body have their pair inside the moving image, {recipe.points} are needed"
+    msg = (
+        f"{name}: {len(kept)} of the body's points have their pair inside the moving image, {recipe.points} are needed"
+    )
     raise InputError(msg)
 
 
 def body(image: xr.DataArray) -> npt.NDArray[np.bool_]:
     """Return where an image is above Otsu's threshold, its channels averaged; (z,) y, x."""
-    import SimpleITK as sitk  # noqa: N813 - the package's customary name
-
     values = np.asarray(image.values, dtype=np.float64)
     values = values.mean(axis=0) if "c" in image.dims else values
-    otsu = sitk.OtsuThresholdImageFilter()
-    otsu.SetInsideValue(0)
-    otsu.SetOutsideValue(1)
-    return np.asarray(sitk.GetArrayFromImage(otsu.Execute(sitk.GetImageFromArray(values))) > 0)
+    low, high = partial_range(values)
+    return np.asarray(values > otsu(partial(values, low=low, high=high), low=low, high=high))
 
 
 def rounded(points: Floats, grid: Grid) -> Floats:
-    """Round world points to a millionth of a millionth of the spacing's order, so that every machine writes the same."""
+    """Round world points to a billionth of the spacing's order: every machine writes the same."""
     return np.asarray(np.round(points, 9 - int(np.floor(np.log10(min(grid.spacing)))))) + 0.0
 
 

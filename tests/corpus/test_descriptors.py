@@ -1,0 +1,165 @@
+"""Descriptors are read strictly, and all that is wrong with a file is said at once."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from fidopt.descriptors.base import dump, load, parse
+from fidopt.descriptors.checksums import Checksums
+from fidopt.descriptors.dataset import Dataset
+from fidopt.errors import DescriptorError
+
+SHIPPED = sorted((Path(__file__).parents[2] / "datasets").glob("*/dataset.json"))
+DIGEST = "sha256:" + "0" * 64
+
+
+@pytest.fixture
+def sound(described):
+    return described(source={"url": "u", "files": {"a.mha": DIGEST}})
+
+
+def problems(document, **changes):
+    with pytest.raises(DescriptorError) as caught:
+        parse(Dataset, json.dumps(document | changes), where="dataset.json")
+    return caught.value.problems
+
+
+def test_a_sound_descriptor_is_read_whole(sound):
+    read = parse(Dataset, json.dumps({"$schema": "dataset.schema.json", **sound}), where="dataset.json")
+    assert (read.name, read.dimension, read.warp, read.alignment.mode) == ("tiny", 3, False, "as-delivered")
+    assert read.truth.tolerance_mm == 1.0
+    assert "$schema" not in json.loads(dump(read))
+    assert parse(Dataset, dump(read), where="again") == parse(Dataset, json.dumps(sound), where="dataset.json")
+
+
+def test_the_file_the_key_and_the_value_are_named(sound, tmp_path, monkeypatch):
+    path = tmp_path / "datasets" / "lung_ct" / "dataset.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(sound | {"truth": sound["truth"] | {"tolerance_mm": -1}}))
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DescriptorError) as caught:
+        load(Dataset, path)
+    assert str(caught.value) == "datasets/lung_ct/dataset.json: truth.tolerance_mm: must be positive, got -1"
+
+
+def test_a_file_with_ten_faults_reports_ten(sound):
+    del sound["citation"]
+    found = problems(
+        sound,
+        name="two words",
+        title="",
+        task="registraton",
+        dimension="3",
+        spdx=1,
+        larg=False,
+        unranked="dice",
+        alignment={"mode": "affine"},
+        cases={"one": {"source": "s", "learn2reg": "1_1", "subjects": ["a"]}},
+    )
+    keys = [problem.split(": ")[1] for problem in found]
+    assert sorted(keys) == sorted(
+        [
+            "name",
+            "title",
+            "task",
+            "dimension",
+            "spdx",
+            "citation",
+            "larg",
+            "unranked",
+            "alignment.mode",
+            "cases.one.learn2reg",
+        ]
+    )
+
+
+def test_an_unknown_key_is_refused_with_the_one_that_was_meant(sound):
+    assert problems(sound, larg=True) == ("dataset.json: larg: unknown key; did you mean 'large'?",)
+    truth = sound["truth"] | {"Grade": "expert"}
+    assert problems(sound, truth=truth) == ("dataset.json: truth.Grade: unknown key; did you mean 'grade'?",)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('{"a": 1, // no\n "b": 2}', "is not JSON"),
+        ('{"fidopt": "1", "cases": {}, "fidopt": "2"}', "fidopt: is given twice"),
+        ('{"fidopt": NaN, "cases": {}}', "NaN is not a JSON number"),
+        ("[]", "must be an object"),
+        ("", "is not JSON"),
+    ],
+)
+def test_what_is_not_plain_json_is_refused(text, why):
+    with pytest.raises(DescriptorError, match=why):
+        parse(Checksums, text, where="checksums.json")
+
+
+@pytest.mark.parametrize("value", [1, 0, "true", None])
+def test_no_value_is_taken_for_one_of_another_type(sound, value):
+    assert problems(sound, warp=value)[0].startswith("dataset.json: warp: must be true or false, got ")
+
+
+@pytest.mark.parametrize("name", ["../a", "/a", "a//b", "a/./b", "", "a\\b"])
+def test_a_file_name_that_leads_out_of_its_folder_is_refused(sound, name):
+    (found,) = problems(sound, source={"url": "u", "files": {name: DIGEST}})
+    assert "must be a path inside its folder" in found
+
+
+def test_keys_that_contradict_each_other_are_said_together(sound):
+    found = problems(
+        sound,
+        unit="um",
+        modalities={"image": "ct"},
+        masks=["mask"],
+        development=["one"],
+        source=sound["source"] | {"packages": {"b": {"distribution": "d", "path": "p/b"}}},
+    )
+    assert [problem.split(": ")[1] for problem in found] == [
+        "modalities",
+        "masks",
+        "unit",
+        "source.packages.b",
+        "development",
+    ]
+
+
+def test_a_tolerance_may_be_one_a_structure(sound):
+    read = parse(
+        Dataset, json.dumps(sound | {"truth": sound["truth"] | {"tolerance_mm": {"liver": 2, "aorta": 1.5}}}), where="f"
+    )
+    assert read.truth.tolerance_mm == {"liver": 2.0, "aorta": 1.5}
+    (found,) = problems(sound, truth=sound["truth"] | {"tolerance_mm": {"liver": 0}})
+    assert found == 'dataset.json: truth.tolerance_mm: must be positive for every structure, got {"liver": 0}'
+
+
+def test_a_descriptor_does_not_change_after_reading(sound):
+    read = parse(Dataset, json.dumps(sound), where="dataset.json")
+    with pytest.raises(ValidationError):
+        read.name = "other"
+
+
+def test_a_file_that_is_absent_or_binary_is_one_sentence(tmp_path):
+    binary = tmp_path / "checksums.json"
+    binary.write_bytes(b"\xff\xfe\x00")
+    for path in (binary, tmp_path / "absent.json"):
+        with pytest.raises(DescriptorError, match="cannot be read as UTF-8 text"):
+            load(Checksums, path)
+
+
+def test_one_digest_stands_for_all_checksums_in_any_order():
+    one = Checksums(fidopt="1", cases={"a": {"x": DIGEST, "y": DIGEST}, "b": {"x": DIGEST}})
+    two = Checksums(fidopt="2", cases={"b": {"x": DIGEST}, "a": {"y": DIGEST, "x": DIGEST}})
+    other = Checksums(fidopt="1", cases={"a": {"x": DIGEST, "y": DIGEST.replace("0", "1")}, "b": {"x": DIGEST}})
+    assert one.digest == two.digest
+    assert one.digest != other.digest
+
+
+@pytest.mark.parametrize(
+    "path", sorted((Path(__file__).parents[2] / "datasets").glob("*/dataset.json")), ids=lambda p: p.parent.name
+)
+def test_every_dataset_that_ships_is_sound(path):
+    assert load(Dataset, path).name == path.parent.name
