@@ -1,11 +1,17 @@
 """Label counts of two maps, block by block."""
 
+import dask
+import dask.array as da
 import numpy as np
 import pytest
 import SimpleITK as sitk  # noqa: N813 - the name the field knows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import blocks
+from blocks.execute import compute
+from blocks.grid import Grid
+from blocks.image import image_of
 from blocks.kernels import overlap
 
 
@@ -104,3 +110,40 @@ def test_truth_and_prediction_in_four_combinations(shared_case):
 def test_what_is_not_a_pair_of_label_maps_is_refused(fixed, message):
     with pytest.raises(ValueError, match=message):
         overlap.partial(fixed, np.zeros((2, 3), dtype=np.uint8))
+
+
+def _image(labels: np.ndarray, shape: tuple[int, ...]):
+    return image_of(da.from_array(labels, chunks=shape), Grid.of(labels.shape, spacing=(1.0, 2.0, 3.0)), kind="labels")
+
+
+def _refuse(dsk, keys, **_):
+    msg = "a graph was computed while it was built"
+    raise AssertionError(msg)
+
+
+@pytest.mark.parametrize("chunks", [(40, 50, 60), (7, 50, 11), (16, 16, 16)])
+def test_lazy_counts_are_those_of_the_whole_for_any_chunks(chunks):
+    random = np.random.default_rng(0)
+    fixed, warped = (random.integers(0, 6, (40, 50, 60)).astype(np.uint8) for _ in range(2))
+    with dask.config.set(scheduler=_refuse):
+        lazy = blocks.overlap(_image(fixed, chunks), _image(warped, (40, 50, 60)))
+    assert _as_dict(compute(lazy)) == _direct(fixed, warped)
+
+
+def test_many_shards_are_added_up_in_a_tree():
+    labels = np.random.default_rng(0).integers(0, 9, (4096 * 40 + 1, 1)).astype(np.int16)
+    image = image_of(labels, Grid.of(labels.shape), kind="labels")
+    assert _as_dict(compute(blocks.overlap(image, image))) == _direct(labels, labels)
+
+
+def test_maps_on_two_grids_are_refused():
+    labels = np.zeros((4, 5), dtype=np.uint8)
+    here, there = image_of(labels, Grid.of((4, 5))), image_of(labels, Grid.of((4, 5), origin=(1.0, 0.0)))
+    with pytest.raises(ValueError, match="one grid"):
+        blocks.overlap(here, there)
+
+
+def test_a_map_with_channels_is_refused():
+    coloured = image_of(np.zeros((3, 4, 5), dtype=np.uint8), Grid.of((4, 5)))
+    with pytest.raises(ValueError, match="channel"):
+        blocks.overlap(coloured, coloured)
