@@ -1,0 +1,108 @@
+"""results/<machine>/<method>/<dataset>.json: one row a case, a failure among them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date as Date  # noqa: N812 - the field below is called date
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, NonNegativeFloat, NonNegativeInt, PositiveInt
+
+from fidopt.descriptors.base import Descriptor, Digest, File, Name, Text, pattern
+
+#: A method's name, or ``METHOD@VARIANT``; a scored NAME need not be a method here.
+LineName = Annotated[
+    str,
+    pattern(
+        r"^[A-Za-z0-9][A-Za-z0-9._-]*(@[A-Za-z0-9][A-Za-z0-9._-]*)?$",
+        "a method's name, or METHOD@VARIANT, of letters, digits, '.', '_' and '-'",
+    ),
+]
+#: The step that failed: making the environment, run.sh, its time limit, reading its field, scoring it.
+Stage = Literal["setup", "run", "timeout", "field", "score"]
+
+
+def _day(value: str) -> str:
+    try:
+        Date.fromisoformat(value)
+    except ValueError:
+        msg = "must be a day like 2026-11-30"
+        raise ValueError(msg) from None
+    return value
+
+
+class Failure(Descriptor):
+    """Why a case has no result of its own: its metrics are the unregistered pair's.
+
+    Parameters
+    ----------
+    stage
+        The step that failed.
+    reason
+        One sentence.
+    log_tail
+        The last lines the method printed.
+    """
+
+    stage: Stage
+    reason: Text
+    log_tail: str = ""
+
+
+class Row(Descriptor):
+    """One case of a line.
+
+    Parameters
+    ----------
+    metrics
+        Metric -> value; null where it could not be computed, for the reason in ``reasons``.
+    labels
+        Metric -> label -> value.
+    reasons
+        Metric -> why it is null.
+    time_s, peak_ram_mib, peak_gpu_mib, threads
+        Wall time of run.sh, peak memory of its processes, and the threads it was given; null where the field was made
+        elsewhere.
+    method_version, fidopt_version, date
+        What made the row, and on which day.
+    error
+        Present where the case failed.
+    """
+
+    metrics: dict[Text, float | None]
+    labels: dict[Text, dict[str, float | None]] = Field(default_factory=dict)
+    reasons: dict[Text, Text] = Field(default_factory=dict)
+    time_s: NonNegativeFloat | None = None
+    peak_ram_mib: NonNegativeInt | None = None
+    peak_gpu_mib: NonNegativeInt | None = None
+    threads: PositiveInt | None = None
+    method_version: str | None = None
+    fidopt_version: Text
+    date: Annotated[str, AfterValidator(_day)]
+    error: Failure | None = None
+
+
+class Rows(File):
+    """The rows of one line on one dataset, all scored on the same files.
+
+    Parameters
+    ----------
+    checksums
+        Digest of the built cases they were scored on: rows compare only where it is the same.
+    rows
+        Case -> row.
+    """
+
+    schema_version: Literal[1] = Field(default=1, alias="schema")
+    method: LineName
+    dataset: Name
+    machine: Name
+    checksums: Digest
+    rows: dict[Name, Row] = Field(default_factory=dict)
+
+    def problems(self) -> Iterator[str]:
+        """Yield the metrics that are null without a reason."""
+        for case, row in self.rows.items():
+            for metric, value in row.metrics.items():
+                if value is None and metric not in row.reasons and row.error is None:
+                    yield f"rows.{case}.metrics.{metric}: is null, so rows.{case}.reasons.{metric} must say why"

@@ -1,0 +1,1 @@
+"""Methods run under one contract: an environment and a folder of their own, measured, ended in time, never trusted."""

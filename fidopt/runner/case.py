@@ -1,0 +1,175 @@
+"""One method on one case: its inputs staged, run.sh run, its field found, its cost measured."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from fidopt.corpus import Case
+from fidopt.descriptors.method import Method
+from fidopt.descriptors.rows import Failure
+from fidopt.runner.process import CannotStartError, Outcome, environment, supervise
+from fidopt.runner.staging import Inputs, stage
+
+#: What FIDOPT_SEED is unless the caller says otherwise.
+SEED = 0
+
+
+@dataclass(frozen=True)
+class Order:
+    """A method as it is to be run.
+
+    Parameters
+    ----------
+    method, folder
+        Its descriptor and the folder of its run.sh.
+    environment
+        Its own environment.
+    threads
+        How many it may use.
+    variant
+        The name of its settings, or None for its defaults.
+    hidden
+        Folders that no variable it is given may name.
+    """
+
+    method: Method
+    folder: Path
+    environment: Path
+    threads: int
+    variant: str | None = None
+    hidden: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """What a run left: a field, or why there is none.
+
+    Parameters
+    ----------
+    field
+        The displacement field's file, which goes when the run's folder does; None after a failure.
+    failure
+        Why there is no field.
+    time_s, peak_ram_mib, threads
+        Wall time of run.sh, peak memory of its processes, and the threads it was given; None where it never started.
+    log_tail
+        The last lines it printed.
+    """
+
+    field: Path | None
+    failure: Failure | None
+    time_s: float | None
+    peak_ram_mib: int | None
+    threads: int
+    log_tail: str
+
+
+@contextmanager
+def run_case(order: Order, case: Case) -> Iterator[RunResult]:
+    """Run a method on a registration case, in a folder of the run's own that is deleted when the block ends.
+
+    Parameters
+    ----------
+    order
+        The method, its environment and its settings.
+    case
+        A built case with images.
+
+    Yields
+    ------
+    RunResult
+        A method that crashes, overruns its time or writes nothing is a result too, never an exception.
+    """
+    case.require_images()
+    scratch = Path(tempfile.mkdtemp(prefix="fidopt-run-")).resolve()
+    try:
+        for name in ("inputs", "output", "work", "tmp"):
+            (scratch / name).mkdir()
+        inputs = stage(case, order.method, scratch / "inputs")
+        yield _run(order, case, inputs, scratch)
+    finally:
+        _remove(scratch)
+
+
+def told(order: Order, case: Case, inputs: Inputs) -> dict[str, str]:
+    """Return the variables a registration's run.sh is given, as the contract names them."""
+    dataset, method = case.dataset, order.method
+    settings = method.variants[order.variant].settings if order.variant is not None else {}
+    return {
+        "FIDOPT_FIXED_MODALITY": dataset.modalities["fixed"],
+        "FIDOPT_MOVING_MODALITY": dataset.modalities["moving"],
+        "FIDOPT_DIMENSION": str(dataset.dimension),
+        "FIDOPT_UNIT": dataset.unit,
+        "FIDOPT_REGISTRATION": dataset.registration,
+        "FIDOPT_THREADS": str(order.threads),
+        "FIDOPT_SEED": str(SEED),
+        "FIDOPT_DEVICE": "cuda:0" if method.device == "cuda" else "cpu",
+        "FIDOPT_VARIANT": order.variant or "",
+        "FIDOPT_SETTINGS": json.dumps(settings, sort_keys=True),
+        "FIDOPT_ENV": str(order.environment),
+        **{f"FIDOPT_{name.upper()}": str(path) for name, path in inputs.masks.items()},
+    }
+
+
+def _run(order: Order, case: Case, inputs: Inputs, scratch: Path) -> RunResult:
+    variables = environment(told(order, case, inputs), threads=order.threads, hidden=order.hidden)
+    for name in ("FIDOPT_FIXED_MASK", "FIDOPT_MOVING_MASK"):
+        if name.removeprefix("FIDOPT_").lower() not in inputs.masks:
+            variables.pop(name, None)
+    words = ["bash", order.folder.resolve() / "run.sh", inputs.fixed, inputs.moving, scratch / "output"]
+    try:
+        outcome = supervise(
+            [str(word) for word in words],
+            variables={**variables, "TMPDIR": str(scratch / "tmp")},
+            folder=scratch / "work",
+            log=scratch / "run.log",
+            timeout_s=order.method.timeout_s,
+        )
+    except CannotStartError as error:
+        reason = f"run.sh could not be started: {error}"
+        return RunResult(None, Failure(stage="setup", reason=reason), None, None, order.threads, "")
+    field = _field(order.method, scratch / "output")
+    failure = _failure(order.method, outcome, field)
+    return RunResult(
+        None if failure else field, failure, outcome.time_s, outcome.peak_ram_mib, order.threads, outcome.log
+    )
+
+
+def _field(method: Method, output: Path) -> Path | None:
+    wanted = output / ("DVF.ome.zarr" if method.reads == "ome-zarr" else "DVF.nii.gz")
+    fallback = output / "DVF.nii.gz"
+    return next((path for path in (wanted, fallback) if path.exists()), None)
+
+
+def _failure(method: Method, outcome: Outcome, field: Path | None) -> Failure | None:
+    if outcome.timed_out:
+        reason = f"run.sh was ended after {method.timeout_s} s, the method's time limit"
+        return Failure(stage="timeout", reason=reason, log_tail=outcome.log)
+    if outcome.returncode != 0:
+        how = f"exit code {outcome.returncode}" if outcome.returncode > 0 else f"signal {-outcome.returncode}"
+        return Failure(stage="run", reason=f"run.sh ended with {how}", log_tail=outcome.log)
+    if field is None:
+        name = "DVF.ome.zarr" if method.reads == "ome-zarr" else "DVF.nii.gz"
+        return Failure(stage="field", reason=f"run.sh ended well but wrote no {name}", log_tail=outcome.log)
+    return None
+
+
+def _remove(scratch: Path) -> None:
+    """Delete a run's folder, also what the method made unwritable."""
+
+    def open_up(function: Callable[..., object], path: str, error: BaseException) -> None:
+        del error
+        with contextlib.suppress(OSError):
+            os.chmod(Path(path).parent, stat.S_IRWXU)  # noqa: PTH101 - the handler's own signature is os.path's
+            function(path)
+
+    shutil.rmtree(scratch, onerror=lambda function, path, info: open_up(function, path, info[1]))

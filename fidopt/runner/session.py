@@ -1,0 +1,247 @@
+"""A method on a dataset: environment, runs, scores and rows; what is done already is not done again."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from fidopt import corpus, results
+from fidopt.corpus import Case
+from fidopt.descriptors.dataset import Dataset
+from fidopt.descriptors.machine import Machine
+from fidopt.descriptors.method import Method
+from fidopt.descriptors.rows import Failure, Row
+from fidopt.errors import FidoptError, FieldError
+from fidopt.resources import Roots
+from fidopt.results import Line
+from fidopt.runner import environment, methods, previews
+from fidopt.runner.case import Order, RunResult, run_case
+
+if TYPE_CHECKING:
+    from blocks.transforms import DisplacementField
+
+Again = Literal["failed", "all"]
+
+
+class Scores(Protocol):
+    """What a case's scoring answers; see :mod:`fidopt.scoring.evaluation`."""
+
+    @property
+    def metrics(self) -> Mapping[str, float | None]: ...  # noqa: D102
+    @property
+    def labels(self) -> Mapping[str, Mapping[str, float | None]]: ...  # noqa: D102
+    @property
+    def reasons(self) -> Mapping[str, str]: ...  # noqa: D102
+    @property
+    def evaluation(self) -> str: ...  # noqa: D102
+
+
+class Scorer(Protocol):
+    """Reads a field as the contract has it, and scores it (None: the unregistered pair)."""
+
+    def read(self, path: Path, case: Case) -> DisplacementField:
+        """Return the field, or raise FieldError."""
+
+    def score(self, case: Case, field: DisplacementField | None, *, workdir: Path) -> Scores:
+        """Return the case's metrics."""
+
+
+class Evaluator:
+    """The scorer: KonfAI's evaluator, loaded when it is first asked."""
+
+    def read(self, path: Path, case: Case) -> DisplacementField:
+        """Return the field, or raise FieldError."""
+        from fidopt.scoring.field import read_scored_field
+
+        return read_scored_field(path, case, voxels=False)
+
+    def score(self, case: Case, field: DisplacementField | None, *, workdir: Path) -> Scores:
+        """Return the case's metrics."""
+        from fidopt.scoring.evaluation import score_case
+
+        return score_case(case, field, workdir=workdir)
+
+
+@dataclass
+class Finished:
+    """What a call of :func:`run_dataset` did.
+
+    Parameters
+    ----------
+    line
+        Where its rows are.
+    done, failed
+        Cases run now, and those of them that have a row that says why they failed.
+    kept
+        Cases that had a row before.
+    """
+
+    line: Line
+    done: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+    kept: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Session:
+    """All that one call of :func:`run_dataset` works with."""
+
+    order: Order
+    dataset: Dataset
+    line: Line
+    checksums: str
+    scorer: Scorer
+    say: Callable[[str], None]
+
+
+def run_dataset(
+    name: str,
+    dataset_name: str,
+    cases: Sequence[str],
+    *,
+    roots: Roots,
+    say: Callable[[str], None],
+    again: Again | None = None,
+    machine: str | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    scorer: Scorer | None = None,
+) -> Finished:
+    """Run a method on a dataset's cases, score them and write their rows.
+
+    Parameters
+    ----------
+    name
+        ``METHOD`` or ``METHOD@VARIANT``.
+    dataset_name, cases
+        The dataset and the cases; none named means all.
+    again
+        Run also what has a row: the cases that ``failed``, or ``all``. A row of another version of the method or of
+        other files is run again in any case.
+    machine
+        The machine's folder, ahead of the one that lists this host.
+    progress
+        Told how many of the cases to run are done.
+
+    Raises
+    ------
+    UsageError
+        When the method does not take the dataset, or the dataset has no images.
+    MissingError
+        When a case is not built, or the method's environment cannot be made.
+    """
+    chosen = methods.find(name, roots)
+    dataset = corpus.dataset(dataset_name, roots)
+    methods.refuse_unfit(chosen.method, dataset)
+    wanted = corpus.cases(dataset, cases, roots)
+    for case in wanted:
+        case.require_images()
+    here = results.machine_here(roots, name=machine, say=say)
+    line = Line(roots.results, here.name, chosen.name, dataset.name)
+    checksums = results.corpus_digest(dataset, roots)
+    before = results.set_aside_others(line, checksums=checksums, say=say)
+    rows = before.rows if before else {}
+    todo = [case for case in wanted if _is_due(rows.get(case.name), chosen.method, again)]
+    finished = Finished(line, kept=[case.name for case in wanted if case not in todo])
+    if todo:
+        order = _order(chosen, here, roots, say)
+        session = Session(order, dataset, line, checksums, scorer or Evaluator(), say)
+        _run_each(session, todo, finished, progress or (lambda done, total: None))
+    return finished
+
+
+def _order(chosen: methods.Chosen, here: Machine, roots: Roots, say: Callable[[str], None]) -> Order:
+    return Order(
+        chosen.method,
+        chosen.folder,
+        environment.ensure(chosen.method, chosen.folder, roots, say=say),
+        threads=threads_for(chosen.method, here),
+        variant=chosen.variant,
+        hidden=(roots.corpus, roots.archives, roots.results),
+    )
+
+
+def _run_each(
+    session: Session, cases: Sequence[Case], finished: Finished, progress: Callable[[int, int], None]
+) -> None:
+    for count, case in enumerate(cases):
+        progress(count, len(cases))
+        row = _run_and_score(session, case)
+        results.add_row(session.line, case.name, row, checksums=session.checksums, say=session.say)
+        finished.done.append(case.name)
+        if row.error:
+            finished.failed.append(case.name)
+            session.say(f"{session.dataset.name}/{case.name}: failed ({row.error.stage}): {row.error.reason}")
+    progress(len(cases), len(cases))
+
+
+def threads_for(method: Method, machine: Machine) -> int:
+    """Return how many threads a method is given: its own number, but no more than the machine states."""
+    return min(method.threads or machine.threads, machine.threads)
+
+
+def _is_due(row: Row | None, method: Method, again: Again | None) -> bool:
+    if row is None or again == "all" or row.method_version != method.version:
+        return True
+    return again == "failed" and row.error is not None
+
+
+def _run_and_score(session: Session, case: Case) -> Row:
+    with run_case(session.order, case) as result, tempfile.TemporaryDirectory(prefix="fidopt-score-") as folder:
+        if result.failure or result.field is None:
+            return _failed(session, case, result, result.failure, folder=Path(folder))
+        try:
+            found = session.scorer.read(result.field, case)
+            scores = session.scorer.score(case, found, workdir=Path(folder) / "field")
+        except Exception as error:  # noqa: BLE001 - whatever a method wrote, its case fails and the next one runs
+            stage: Literal["field", "score"] = "field" if isinstance(error, FieldError) else "score"
+            failure = Failure(stage=stage, reason=_sentence(error), log_tail=result.log_tail)
+            return _failed(session, case, result, failure, folder=Path(folder))
+        _keep_evaluation(session.line, scores)
+        _draw(session, case, found)
+        return _row(session, result, scores, None)
+
+
+def _failed(session: Session, case: Case, result: RunResult, failure: Failure | None, *, folder: Path) -> Row:
+    """Return the row of a failure: its metrics are those of the unregistered pair."""
+    try:
+        scores = session.scorer.score(case, None, workdir=folder / "unregistered")
+    except Exception as error:  # noqa: BLE001 - the row must be written all the same
+        session.say(f"{session.dataset.name}/{case.name}: the unregistered pair cannot be scored: {_sentence(error)}")
+        return _row(session, result, None, failure)
+    _keep_evaluation(session.line, scores)
+    return _row(session, result, scores, failure)
+
+
+def _row(session: Session, result: RunResult, scores: Scores | None, failure: Failure | None) -> Row:
+    return results.new_row(
+        scores.metrics if scores else {},
+        labels=scores.labels if scores else {},
+        reasons=scores.reasons if scores else {},
+        time_s=result.time_s,
+        peak_ram_mib=result.peak_ram_mib,
+        threads=result.threads,
+        method_version=session.order.method.version,
+        error=failure,
+    )
+
+
+def _keep_evaluation(line: Line, scores: Scores) -> None:
+    from fidopt.images.atomic import written_whole
+
+    with written_whole(line.evaluation) as part:
+        part.write_text(scores.evaluation, encoding="utf-8")
+
+
+def _draw(session: Session, case: Case, found: DisplacementField) -> None:
+    try:
+        previews.draw(case, found, session.line.previews(case.name))
+    except (FidoptError, OSError, ValueError) as error:
+        session.say(f"{session.dataset.name}/{case.name}: no pictures: {_sentence(error)}")
+
+
+def _sentence(error: BaseException) -> str:
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if isinstance(error, FidoptError) else f"{type(error).__name__}: {text}"

@@ -1,0 +1,66 @@
+"""What a method is handed: copies of a case's images and masks in a folder of the run's own, and never its truth."""
+
+from __future__ import annotations
+
+import math
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fidopt.corpus import Case
+from fidopt.descriptors.method import Method
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The files a run reads.
+
+    Parameters
+    ----------
+    fixed, moving
+        The images.
+    masks
+        ``fixed_mask`` or ``moving_mask`` -> file, those that the dataset allows and the method takes.
+    """
+
+    fixed: Path
+    moving: Path
+    masks: dict[str, Path] = field(default_factory=dict)
+
+
+def stage(case: Case, method: Method, folder: Path) -> Inputs:
+    """Copy a registration case's images, and the masks the method takes, into ``folder``.
+
+    A method that reads OME-Zarr gets the stores as they are; another gets NIfTI, of a large dataset at the finest
+    level that it can hold.
+    """
+    allowed = {str(name): path for name, path in case.masks().items() if name in method.masks}
+    sources = {"fixed": case.fixed, "moving": case.moving, **allowed}
+    copies = {name: _copy(path, folder / name, method, case) for name, path in sources.items()}
+    return Inputs(copies["fixed"], copies["moving"], {name: copies[name] for name in allowed})
+
+
+def level_for(path: Path, method: Method) -> int:
+    """Return the finest level of a store within a method's ``max_voxels`` and ``max_side``, the coarsest if none is."""
+    from blocks.image import levels_of
+
+    levels = levels_of(path)
+    for number, level in enumerate(levels):
+        shape = level.grid.shape
+        if math.prod(shape) <= method.max_voxels and (method.max_side is None or max(shape) <= method.max_side):
+            return number
+    return len(levels) - 1
+
+
+def _copy(source: Path, target: Path, method: Method, case: Case) -> Path:
+    if method.reads == "ome-zarr":
+        store = target.with_name(f"{target.name}.ome.zarr")
+        shutil.copytree(source, store)
+        return store
+    from blocks.image import open_image
+    from fidopt.images.nifti import write_nifti
+
+    file = target.with_name(f"{target.name}.nii.gz")
+    level = level_for(source, method) if case.dataset.large else 0
+    write_nifti(file, open_image(source, level=level))
+    return file

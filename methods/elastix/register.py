@@ -1,0 +1,85 @@
+"""Register a pair by elastix's default B-spline parameter map and write the displacement field transformix gives.
+
+The wrapped classes are imported from their own modules: asking ``itk`` for them loads every template of every module
+they depend on, an order of magnitude more time and memory than they need.
+"""
+
+import os
+import sys
+from typing import Any
+
+import itk.elxParameterObjectPython as parameters
+import itk.itkElastixRegistrationMethodPython as elastix
+import itk.itkImageFileReaderPython as readers
+import itk.itkImageFileWriterPython as writers
+import itk.itkNiftiImageIOPython as nifti
+import itk.itkPyBufferPython as buffers
+import itk.itkTransformixFilterPython as transformix
+
+Image = Any
+
+
+def read_scalar(path: str, dimension: int) -> Image:
+    """Read an image as float32, a vector image as the mean of its components (ITK alone would weigh them as RGB)."""
+    reader = getattr(readers, f"itkImageFileReaderVIF{dimension}").New()
+    reader.SetImageIO(nifti.itkNiftiImageIO.New())
+    reader.SetFileName(path)
+    reader.Update()
+    vectors = reader.GetOutput()
+    values = getattr(buffers, f"itkPyBufferVIF{dimension}").GetArrayViewFromImage(vectors)
+    if vectors.GetNumberOfComponentsPerPixel() > 1:
+        values = values.mean(axis=-1, dtype="float64")
+    values = values.reshape(tuple(vectors.GetLargestPossibleRegion().GetSize())[::-1])
+    image = getattr(buffers, f"itkPyBufferIF{dimension}").GetImageFromArray(values.astype("float32"))
+    image.SetSpacing(vectors.GetSpacing())
+    image.SetOrigin(vectors.GetOrigin())
+    image.SetDirection(vectors.GetDirection())
+    return image
+
+
+def default_bspline(seed: str) -> Any:  # noqa: ANN401 - itk is untyped
+    """Return elastix's default B-spline parameters with a fixed seed, and without the image nobody looks at."""
+    parameter_object = parameters.elastixParameterObject.New()
+    bspline = parameter_object.GetDefaultParameterMap("bspline")
+    bspline["RandomSeed"] = (seed,)
+    bspline["WriteResultImage"] = ("false",)
+    parameter_object.AddParameterMap(bspline)
+    return parameter_object
+
+
+def register(fixed: Image, moving: Image, dimension: int) -> Any:  # noqa: ANN401 - itk is untyped
+    """Return the transform parameters that take points of ``fixed`` to points of ``moving``."""
+    method = getattr(elastix, f"itkElastixRegistrationMethodIF{dimension}IF{dimension}").New()
+    method.SetFixedImage(fixed)
+    method.SetMovingImage(moving)
+    method.SetParameterObject(default_bspline(os.environ["FIDOPT_SEED"]))
+    method.SetNumberOfThreads(int(os.environ["FIDOPT_THREADS"]))
+    method.SetLogToConsole(True)
+    method.UpdateLargestPossibleRegion()
+    return method.GetTransformParameterObject()
+
+
+def write_field(transform: Any, moving: Image, dimension: int, out: str) -> None:  # noqa: ANN401 - itk is untyped
+    """Write transformix's deformation field: float32 displacements along the world's axes, on the fixed grid."""
+    filter_ = getattr(transformix, f"itkTransformixFilterIF{dimension}").New()
+    filter_.SetMovingImage(moving)
+    filter_.SetTransformParameterObject(transform)
+    filter_.SetComputeDeformationField(True)
+    filter_.UpdateLargestPossibleRegion()
+    writer = getattr(writers, f"itkImageFileWriterIVF{dimension}{dimension}").New()
+    writer.SetImageIO(nifti.itkNiftiImageIO.New())
+    writer.SetInput(filter_.GetOutputDeformationField())
+    writer.SetFileName(out)
+    writer.SetUseCompression(True)
+    writer.Update()
+
+
+def main(fixed_path: str, moving_path: str, out: str) -> None:
+    """Register two files and write the field."""
+    dimension = int(os.environ["FIDOPT_DIMENSION"])
+    fixed, moving = read_scalar(fixed_path, dimension), read_scalar(moving_path, dimension)
+    write_field(register(fixed, moving, dimension), moving, dimension, out)
+
+
+if __name__ == "__main__" and sys.argv[1:] != ["--import-only"]:
+    main(*sys.argv[1:4])
