@@ -1,0 +1,179 @@
+"""An image from any file that holds one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import imagecodecs
+import imageio.v3 as iio
+import numpy as np
+import xarray as xr
+
+from blocks.grid import Grid
+from blocks.image import grid_of, image_of, open_image, unit_of
+from fidopt.errors import FidoptError, InputError
+from fidopt.images import nifti, tiff, volumes
+from fidopt.images.labels import whole_labels
+
+#: Endings of photographs, read through imageio.
+PHOTOGRAPHS = (".png", ".jpg", ".jpeg", ".bmp")
+NIFTI = (".nii", ".nii.gz")
+#: Endings of every format that is read.
+READ = (*NIFTI, *volumes.ENDINGS, *tiff.ENDINGS, *PHOTOGRAPHS, ".zarr")
+
+
+def read_image(
+    path: str | Path, *, labels: bool = False, unit: str | None = None, spacing: Sequence[float] | None = None
+) -> xr.DataArray:
+    """Read an image: NIfTI, MetaImage, NRRD, TIFF, PNG, JPEG or OME-Zarr.
+
+    Parameters
+    ----------
+    path
+        The file, or a store's folder or URL.
+    labels
+        It is a label map: floats within 1e-3 of whole numbers become integers, others are refused.
+    unit
+        Unit of its geometry, where the file does not say or says it wrong: "mm", "um", "m", "px", ... By default the
+        file's own; millimetres for NIfTI, MetaImage and NRRD, pixels for a photograph or a TIFF that states no size.
+    spacing
+        x, y[, z], where the file does not say or says it wrong.
+
+    Returns
+    -------
+    DataArray
+        Dims ([c,] [z,] y, x) with its grid and unit (:mod:`blocks.image`); a colour's components, several volumes or
+        a vector's components are channels. A store and a large TIFF are lazy.
+
+    Raises
+    ------
+    InputError
+        When the file is missing, damaged, or not one of these.
+    """
+    name = str(path)
+    with refusing(name):
+        if is_store(name):
+            return _from_store(name, labels=labels, unit=unit, spacing=spacing)
+        array, grid, own = _read(name, spacing=spacing)
+        if spacing is not None:
+            grid = Grid.of(
+                grid.shape, spacing=_spacing(spacing, grid, name), origin=grid.origin, direction=grid.direction
+            )
+        return _image(array, grid, name=name, labels=labels, unit=unit or own)
+
+
+def is_store(name: str | Path) -> bool:
+    """Tell whether a name is that of a store rather than of a file."""
+    return str(name).rstrip("/").endswith(".zarr")
+
+
+@contextmanager
+def refusing(name: str | Path) -> Iterator[None]:
+    """Turn what a library says of a file into one sentence that names the file."""
+    try:
+        yield
+    except FidoptError:
+        raise
+    except (ValueError, OSError, MemoryError, RuntimeError) as error:
+        text = " ".join(str(error).split()) or type(error).__name__
+        raise InputError(text if str(name) in text else f"{name}: {text}") from error
+
+
+def _read(name: str, *, spacing: Sequence[float] | None) -> tuple[Any, Grid, str]:
+    """Return voxels, grid and unit of a file."""
+    ending = next((e for e in sorted(READ, key=len, reverse=True) if name.lower().endswith(e)), None)
+    if not Path(name).is_file():
+        msg = f"{name}: there is no such file" if not Path(name).exists() else f"{name}: it is a folder, not an image"
+        raise InputError(msg)
+    if ending in NIFTI:
+        return (*_from_nifti(name), "mm")
+    if ending in volumes.ENDINGS:
+        return (*volumes.read_volume(name), "mm")
+    if ending in tiff.ENDINGS:
+        return _from_tiff(name, spacing=spacing)
+    if ending in PHOTOGRAPHS:
+        array = _photograph(name)
+        return array, Grid.of(array.shape[-2:]), "px"
+    msg = f"{name}: this format is not read; read are {', '.join(READ)}"
+    raise InputError(msg)
+
+
+def _from_store(name: str, *, labels: bool, unit: str | None, spacing: Sequence[float] | None) -> xr.DataArray:
+    image = open_image(name)
+    if unit is None and spacing is None and not (labels and image.dtype.kind == "f"):
+        return image.assign_attrs(kind="labels") if labels else image
+    grid = grid_of(image)
+    if spacing is not None:
+        grid = Grid.of(grid.shape, spacing=_spacing(spacing, grid, name), origin=grid.origin, direction=grid.direction)
+    labels = labels or image.attrs["kind"] == "labels"
+    return _image(image.data, grid, name=name, labels=labels, unit=unit or unit_of(image))
+
+
+def _image(array: Any, grid: Grid, *, name: str, labels: bool, unit: str | None) -> xr.DataArray:  # noqa: ANN401
+    if not labels:
+        return image_of(array, grid, unit=unit)
+    if array.ndim > grid.ndim:
+        msg = f"{name}: a label map holds one value a voxel, got {array.shape[0]} channels; write one of them"
+        raise InputError(msg)
+    if array.dtype.kind == "f":
+        array = whole_labels(np.asarray(array), name=name)
+    return image_of(array, grid, unit=unit, kind="labels")
+
+
+def _from_nifti(name: str) -> tuple[Any, Grid]:
+    """Return voxels and grid, the dimension as ITK counts it: a vector's trailing axes of one voxel do not count."""
+    file = nifti.open_nifti(name)
+    if file.is_vector and file.intent == nifti.INTENT_DISPLACEMENT:
+        msg = f"{name}: its intent is 1006 and 1007 (vector) is expected: readers negate x and y of intent 1006"
+        raise InputError(f"{msg}; write it with intent 1007 and components along LPS")
+    sizes = (*file.shape, 1, 1, 1)
+    ndim = 2 if len(file.shape) == 2 or (file.is_vector and sizes[2] == 1) else 3
+    volumes_, components = sizes[3], sizes[4]
+    if volumes_ > 1 and components > 1:
+        msg = f"{name}: an image is (x, y, z) with volumes or with components, got shape {file.shape}"
+        raise InputError(msg)
+    values = file.values()
+    if values.dtype.names:
+        return _colours(values, name), file.grid(ndim)
+    channels = () if volumes_ * components == 1 and not file.is_vector else (volumes_ * components,)
+    return values.reshape((*sizes[:ndim], *channels), order="F").T, file.grid(ndim)
+
+
+def _colours(values: Any, name: str) -> Any:  # noqa: ANN401 - a structured array
+    """Return NIfTI's RGB or RGBA voxels with the colour as the first axis."""
+    if values.ndim > 3 and any(n > 1 for n in values.shape[3:]):
+        msg = f"{name}: one volume of colours is expected, got shape {values.shape}"
+        raise InputError(msg)
+    flat = values.reshape(values.shape[:3], order="F")
+    return np.stack([flat[colour].T for colour in values.dtype.names])
+
+
+def _from_tiff(name: str, *, spacing: Sequence[float] | None) -> tuple[Any, Grid, str]:
+    array, calibration = tiff.read_tiff(name)
+    ndim = array.ndim - calibration.channels
+    stated = calibration.spacing
+    if stated is not None and not np.isfinite(stated).all() and spacing is None:
+        msg = f"{name}: the file gives a voxel's size along some axes only {stated}; give --spacing and --unit"
+        raise InputError(msg)
+    known = stated if spacing is None else None
+    return array, Grid.of(array.shape[-ndim:], spacing=known), calibration.unit or "px"
+
+
+def _photograph(name: str) -> Any:  # noqa: ANN401 - an array of any type
+    content = Path(name).read_bytes()
+    if content[:4] == b"\x89PNG" and content[24:25] == b"\x10" and content[25:26] != b"\x00":
+        # Pillow would halve a colour's 16 bits.
+        array = np.asarray(imagecodecs.png_decode(content))
+    else:
+        array = np.asarray(iio.imread(content, index=0, plugin="pillow"))
+    return array if array.ndim == 2 else np.moveaxis(array, -1, 0)
+
+
+def _spacing(spacing: Sequence[float], grid: Grid, name: str) -> Sequence[float]:
+    if len(spacing) != grid.ndim:
+        msg = f"{name}: a spacing of {grid.ndim} numbers (x first) is expected, got {len(spacing)}"
+        raise InputError(msg)
+    return spacing
