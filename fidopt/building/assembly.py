@@ -123,7 +123,7 @@ def _build_all(
     stage(dataset, source, roots=roots)
     script = dataset_folder(dataset.name, roots) / "prepare.py"
     prepared = scratch / "prepared"
-    prepare(dataset, todo, script=script, source=source, target=prepared)
+    prepare(todo, script=script, source=source, target=prepared)
     done = len(names) - len(todo)
     for name in todo:
         if progress:

@@ -36,7 +36,7 @@ PAIR_TOLERANCE = 1e-6
 #: Layers of still control points around the others, so that the displacement ends smoothly inside the lattice.
 _STILL_LAYERS = 3
 #: Most points at which the Jacobian determinant is measured.
-_MEASURED = 1 << 16
+_MEASURED = 1 << 14
 
 
 class Recipe(File):
@@ -157,8 +157,18 @@ def draw(recipe: Recipe, grid: Grid, *, name: str) -> Deformation:
         The moving image's.
     name
         ``DATASET:CASE``: the same name, recipe and grid give the same deformation.
+
+    Raises
+    ------
+    InputError
+        When the image is too small for the recipe: nothing would move.
     """
     lattice, active = _lattice(recipe, grid)
+    if not active.any():
+        msg = (
+            f"{name}: a distance of {recipe.distance:g} is too large for an image of {grid.shape} voxels: nothing moves"
+        )
+        raise InputError(msg)
     random = generator(recipe, f"{name}:deformation")
     # Whole numbers, divided by a power of two: the same bits on every machine.
     shape = (grid.ndim, *lattice.shape)

@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from blocks import warp
 from blocks.execute import compute
 from blocks.grid import Grid
 from blocks.image import grid_of
@@ -103,6 +102,8 @@ def _pairs(deformation: Deformation, points: Floats, grid: Grid) -> Floats:
 
 
 def _moved_image(entry: str, image: xr.DataArray, deformation: Deformation) -> xr.DataArray:
+    from blocks import warp  # compiles its kernels: only where something is warped
+
     if side(entry) != "moving":
         return image
     if is_labels(entry):
@@ -110,4 +111,5 @@ def _moved_image(entry: str, image: xr.DataArray, deformation: Deformation) -> x
     else:
         outside = float(image.min())
         moved = warp(image, deformation.transform, image, interpolation="linear", background=outside)
-    return compute(moved)
+    warped: xr.DataArray = compute(moved)
+    return warped

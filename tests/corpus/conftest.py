@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import nibabel
+import numpy as np
+import numpy.typing as npt
 import pytest
 
 from fidopt import corpus, resources
@@ -83,3 +87,32 @@ def make(tmp_path: Path) -> Make:
         return corpus.dataset("tiny", roots), roots
 
     return _make
+
+
+def nifti(voxels: npt.ArrayLike, *, spacing: tuple[float, ...] = (1.0, 1.0, 1.0), turn: float = 0.0) -> bytes:
+    """Return a .nii.gz of voxels (x, y[, z]), turned about z by so many degrees."""
+    array = np.asarray(voxels)
+    c, s = np.cos(np.radians(turn)), np.sin(np.radians(turn))
+    affine = np.eye(4)
+    affine[:2, :2] = [[c, -s], [s, c]]
+    affine[:3, :3] *= (*spacing, 1.0)[:3]
+    affine[:3, 3] = [-12.5, 7.25, 300.0]
+    image = nibabel.Nifti1Image(array, affine)
+    image.set_sform(affine, code=1)
+    image.set_qform(affine, code=1)
+    return gzip.compress(image.to_bytes(), mtime=0)
+
+
+@pytest.fixture
+def pair() -> dict[str, bytes]:
+    """The files of two cases: oblique anisotropic images of odd sizes, a label map, landmarks."""
+    random = np.random.default_rng(5)
+    files: dict[str, bytes] = {}
+    for case in ("one", "two"):
+        for side, shape in (("fixed", (19, 23, 11)), ("moving", (21, 17, 13))):
+            image = random.integers(-1000, 1000, size=shape).astype(np.int16)
+            labels = (image > 0).astype(np.uint8) * 3
+            files[f"{case}-{side}.nii.gz"] = nifti(image, spacing=(0.9, 1.1, 2.5), turn=12)
+            files[f"{case}-truth-{side}_labels.nii.gz"] = nifti(labels, spacing=(0.9, 1.1, 2.5), turn=12)
+            files[f"{case}-truth-{side}_landmarks.csv"] = b"x,y,z\n12.0,-8.5,305.25\n13.1,-9.75,301.5\n"
+    return files
