@@ -60,9 +60,7 @@ def image_of(
     ValueError
         When the array's shape is not the grid's, or ``kind`` is neither of the two.
     """
-    dims = SPATIAL[-grid.ndim :]
-    if array.ndim == grid.ndim + 1:
-        dims = (CHANNEL, *dims)
+    dims = dims_of(grid.ndim, channels=array.ndim == grid.ndim + 1)
     if grid.ndim not in (2, 3) or array.ndim != len(dims) or tuple(array.shape[-grid.ndim :]) != grid.shape:
         msg = f"an array of shape {array.shape} does not lie on a grid of shape {grid.shape}, with channels first"
         raise ValueError(msg)
@@ -78,6 +76,12 @@ def image_of(
     lines = zip(SPATIAL[-grid.ndim :], start, grid.spacing[::-1], grid.shape, strict=True)
     coords = {dim: t + s * np.arange(n) for dim, t, s, n in lines}
     return xr.DataArray(array, coords=coords, dims=dims, name=name, attrs=attrs)
+
+
+def dims_of(spatial: int, *, channels: bool) -> tuple[str, ...]:
+    """Return the axes of an image of so many spatial axes."""
+    dims = SPATIAL[-spatial:]
+    return (CHANNEL, *dims) if channels else dims
 
 
 def spatial_dims(image: xr.DataArray) -> tuple[str, ...]:
@@ -140,7 +144,7 @@ def kind_of(image: xr.DataArray) -> Kind:
     return _kind(image.attrs.get("kind", "image"))
 
 
-def unit_of(image: xr.DataArray) -> str | None:
+def unit_of(image: xr.DataArray) -> str:
     """Return the short name of the unit of spacing and origin: "mm", "um", "m", ...; "px" where there is none."""
     return canonical_unit(image.attrs.get("unit"))
 

@@ -1,0 +1,222 @@
+"""The one place that computes: graphs are made elsewhere, and run here, on threads or on a cluster."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import dask
+import xarray as xr
+from dask.array.optimization import optimize
+from dask.callbacks import Callback
+from dask.system import CPU_COUNT
+from dask.threaded import get
+
+from blocks.graphs.store import Writes, level_writes, writes
+from blocks.image.construction import begin, finish, make_room, publish_root
+from blocks.image.opening import layer_prefix, open_store, read_root
+from blocks.image.planning import plan_levels, plan_store, with_levels
+from blocks.image.view import Kind
+from blocks.storage import Library, StoredArray, StoreError, create_array, local_path, shard_file
+
+
+class Progress(Protocol):
+    """Called as shards are written, with how many are done and how many there are."""
+
+    def __call__(self, done: int, total: int, /) -> None:
+        """Take note of ``done`` of ``total`` shards."""
+
+
+def compute(*lazy: Any, client: Any = None) -> Any:  # noqa: ANN401 - whatever Dask can compute; Dask is not typed
+    """Return lazy images, arrays or values in memory: one for one, a tuple for several.
+
+    Parameters
+    ----------
+    lazy
+        Lazy ``xarray.DataArray``, Dask arrays or delayed values.
+    client
+        A Dask client; by default threads on this machine's cores.
+    """
+    if client is None:
+        results = dask.compute(*lazy, scheduler="threads", num_workers=CPU_COUNT)
+    else:
+        results = tuple(client.gather(client.compute(list(lazy))))
+    return results[0] if len(results) == 1 else results
+
+
+def write_image(
+    path: str | Path,
+    image: xr.DataArray,
+    *,
+    kind: Kind | None = None,
+    levels: bool = True,
+    overwrite: bool = False,
+    attributes: Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
+    client: Any = None,  # noqa: ANN401 - distributed is not typed
+    library: Library = "zarr",
+) -> None:
+    """Write an image as an OME-Zarr 0.5 store: its voxels, its coarser levels and its geometry.
+
+    Parameters
+    ----------
+    path
+        Where the store goes, on this file system (and the workers').
+    image
+        Dims (c,) (z,) y, x, in memory or lazy; any chunks.
+    kind
+        ``"labels"`` where a coarser level holds the most frequent label; by default what the image says it is.
+    levels
+        Whether to write the coarser levels.
+    overwrite
+        Whether a store that is there is replaced.
+    attributes
+        Further keys of the root's attributes.
+    progress
+        Called as shards are written.
+    client
+        A Dask client; by default threads on this machine's cores. The store is the same to the byte.
+    library
+        What writes the shards; a store of the corpus is written by "zarr".
+
+    Raises
+    ------
+    StoreExistsError
+        When something lies at ``path`` that is not to be replaced, or may not be.
+    ShardError
+        When a shard cannot be written; the message names it. What is there stays, opens as no store, and is cleared
+        away by the next attempt.
+    ValueError
+        When the image has no geometry, a type no store holds, or is read from the store it would replace.
+
+    Notes
+    -----
+    While it is written, a store has no metadata in its root, so that nobody takes it for a whole one.
+    """
+    where = local_path(path)
+    plan = plan_store(image, kind=kind, levels=levels, attributes=attributes)
+    _refuse_itself(image, where)
+    make_room(where, overwrite=overwrite)
+    begin(where, plan)
+    laid = zip(plan.places, plan.layouts, strict=True)
+    arrays = [create_array(f"{where}/{place.path}", layout, library=library) for place, layout in laid]
+    _write(writes(image, arrays, kind=plan.kind), arrays, progress=progress, client=client)
+    finish(where, plan)
+
+
+def rewrite_levels(
+    path: str | Path,
+    *,
+    kind: Kind | None = None,
+    progress: Progress | None = None,
+    client: Any = None,  # noqa: ANN401 - distributed is not typed
+    library: Library = "zarr",
+) -> None:
+    """Write a store's coarser levels again from its level 0.
+
+    Parameters
+    ----------
+    path
+        An OME-Zarr 0.5 store on this file system.
+    kind
+        ``"labels"`` for the most frequent label; by default what the store says it holds. It is recorded.
+    progress, client, library
+        As for :func:`write_image`.
+
+    Raises
+    ------
+    StoreError
+        When there is no such store.
+    ShardError
+        When a shard cannot be written.
+
+    Notes
+    -----
+    Meanwhile the store holds level 0 alone, and is left so where this is interrupted.
+    """
+    store = open_store(path, library=library)
+    where, said = store.path, store.multiscales
+    if not Path(where, "zarr.json").is_file() or "t" in said.axes:
+        msg = f"{where} is not an OME-Zarr 0.5 store of one image on this file system; convert it first"
+        raise StoreError(msg)
+    kind = said.kind if kind is None else kind
+    root = read_root(where)
+    plan = plan_levels(store, root, kind=kind)
+    begin(where, plan)
+    publish_root(where, with_levels(root, plan.places[:1], kind=kind))
+    for stale in {place.path for place in (*said.levels, *plan.places)} - {plan.places[0].path}:
+        shutil.rmtree(Path(where, stale), ignore_errors=True)
+    laid = zip(plan.places[1:], plan.layouts[1:], strict=True)
+    coarse = [create_array(f"{where}/{place.path}", layout, library=library) for place, layout in laid]
+    _write(level_writes([store.arrays[0], *coarse], kind=kind), coarse, progress=progress, client=client)
+    finish(where, plan)
+
+
+def _refuse_itself(image: xr.DataArray, where: str) -> None:
+    """Refuse an image that is read from the place it would be written to."""
+    layers = getattr(getattr(image.data, "dask", None), "layers", {})
+    if any(str(name).startswith(layer_prefix(where)) for name in layers):
+        msg = f"the image is read from {where}, which it would replace; write it elsewhere, or call compute() first"
+        raise ValueError(msg)
+
+
+def _write(
+    graphs: Iterable[Writes],
+    arrays: Sequence[StoredArray],
+    *,
+    progress: Progress | None,
+    client: Any,  # noqa: ANN401 - distributed is not typed
+) -> None:
+    """Run graphs that write shards one after the other, and see that every shard of the arrays is there."""
+    total = sum(len(array.layout.indices()) for array in arrays)
+    count = _Count(total, progress)
+    for graph in graphs:
+        if client is None or graph.local:
+            _run_threads(graph, count)
+        else:
+            _run_cluster(graph, count, client)
+    missing = [shard_file(a, i) for a in arrays for i in a.layout.indices() if not shard_file(a, i).is_file()]
+    if missing or count.done != total:
+        msg = f"{count.done} of {total} shards were written; {len(missing)} are missing, such as {missing[:1]}"
+        raise StoreError(msg)
+
+
+class _Count:
+    """How many shards are written."""
+
+    def __init__(self, total: int, progress: Progress | None) -> None:
+        self.done = 0
+        self.total = total
+        self._progress = progress
+
+    def add(self) -> None:
+        """Count one more shard and tell."""
+        self.done += 1
+        if self._progress is not None:
+            self._progress(self.done, self.total)
+
+
+def _run_threads(graph: Writes, count: _Count) -> None:
+    keys = set(graph.keys)
+
+    def written(key: object, *_: object) -> None:
+        if key in keys:
+            count.add()
+
+    with Callback(posttask=written):
+        get(optimize(graph.graph, list(graph.keys)), list(graph.keys), num_workers=CPU_COUNT)
+
+
+def _run_cluster(graph: Writes, count: _Count, client: Any) -> None:  # noqa: ANN401 - distributed is not typed
+    from distributed import as_completed
+
+    keys = list(graph.keys)
+    futures = client.get(optimize(graph.graph, keys), keys, sync=False)
+    try:
+        for future in as_completed(futures):
+            future.result()
+            count.add()
+    finally:
+        client.cancel([f for f in futures if not f.done()])

@@ -1,0 +1,70 @@
+"""The levels of an image as lazy images: what a store holds, without writing one."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import xarray as xr
+from dask.base import tokenize
+
+from blocks.image.levels import level_grid, level_translation, planned_levels
+from blocks.image.view import Kind, dims_of, grid_of, image_of, kind_of, spatial_dims, unit_of
+from blocks.kernels.downsample import downsample, halved_shape
+from blocks.storage import Layout
+
+
+def pyramid(image: xr.DataArray, *, kind: Kind | None = None) -> list[xr.DataArray]:
+    """Return an image and its coarser levels down to one chunk, lazily.
+
+    Parameters
+    ----------
+    image
+        Dims (c,) (z,) y, x.
+    kind
+        ``"image"``: a level's voxel is the mean of its box of two voxels an axis, rounded half to even for integers;
+        ``"labels"``: its most frequent label, the smallest of several. By default what the image says it is.
+
+    Returns
+    -------
+    list of xarray.DataArray
+        Level 0, the image itself, first; each level comes from the one before it. The voxels and the geometry are
+        those of the levels that ``write_image`` stores, whatever the blocks.
+    """
+    kind = kind_of(image) if kind is None else kind
+    grid, unit = grid_of(image), unit_of(image)
+    start = [float(image.coords[d][0]) for d in spatial_dims(image)]
+    levels = [image]
+    data = as_shards(image)
+    for halvings in planned_levels(grid.shape)[1:]:
+        data = _halved(data, kind=kind, spatial=grid.ndim)
+        shift = level_translation(start, grid.spacing[::-1], halvings)
+        place = level_grid(grid, halvings)
+        levels.append(image_of(data, place, unit=unit, kind=kind, name=image.name, translation=shift))
+    return levels
+
+
+def as_shards(image: xr.DataArray) -> Any:  # noqa: ANN401 - Dask is not typed
+    """Return the image's voxels as a Dask array whose blocks are the shards of its store."""
+    shards = shard_layout(image).blocks
+    if isinstance(image.data, np.ndarray):
+        return da.from_array(image.data, chunks=shards)
+    return image.data.rechunk(shards)
+
+
+def shard_layout(image: xr.DataArray) -> Layout:
+    """Return how the image is laid out in a store."""
+    return Layout.of(tuple(image.shape), image.dtype, tuple(str(d) for d in image.dims))
+
+
+def _halved(data: Any, *, kind: Kind, spatial: int) -> Any:  # noqa: ANN401 - Dask is not typed
+    """Return the next level of an array whose blocks start at even indices, its blocks shards again."""
+    split = data.ndim - spatial
+    chunks = data.chunks[:split] + tuple(halved_shape(sizes) for sizes in data.chunks[split:])
+    name = f"downsample-block-{tokenize(data.name, kind)}"
+    meta = np.empty((0,) * data.ndim, dtype=data.dtype)
+    halve = partial(downsample, kind=kind, spatial=spatial)
+    coarse = data.map_blocks(halve, name=name, chunks=chunks, dtype=data.dtype, meta=meta)
+    return coarse.rechunk(Layout.of(coarse.shape, coarse.dtype, dims_of(spatial, channels=split > 0)).blocks)

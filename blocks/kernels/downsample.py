@@ -1,0 +1,170 @@
+"""Halve a block of voxels: the mean of every box of two voxels an axis, or its most frequent label.
+
+One definition of each, whatever the blocks: boxes start at even indices, and one that sticks out of the image holds
+the voxels that are inside. Doubling the last voxel of an odd axis says the same, since sums and counts double with it:
+every box has eight voxels, and a sum is taken in pairs, x then y then z, so that doubling is exact in floats too.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+Voxels = npt.NDArray[Any]
+Kind = Literal["image", "labels"]
+
+
+def halved_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the shape of the next coarser level, rounded up; an axis of one voxel stays one."""
+    return tuple(-(-n // 2) for n in shape)
+
+
+def downsample(block: Voxels, *, kind: Kind, spatial: int) -> Voxels:
+    """Return a block at half its resolution.
+
+    Parameters
+    ----------
+    block
+        Voxels (..., (z,) y, x) of booleans, integers or floats; its first voxel has an even index in the image, and
+        only the image's end may cut a box.
+    kind
+        ``"image"``: the mean, rounded half to even for integers (64-bit ones are summed without rounding) and taken
+        in float64 for floats. ``"labels"``: the most frequent value, the smallest of several.
+    spatial
+        Number of spatial axes, the last ones: 2 or 3.
+
+    Returns
+    -------
+    ndarray
+        The halved block, of the block's type.
+    """
+    split = block.ndim - spatial
+    out = np.empty(block.shape[:split] + halved_shape(block.shape[split:]), dtype=block.dtype)
+    downsample_into(out, (0,) * spatial, block, kind=kind)
+    return out
+
+
+def downsample_into(out: Voxels, start: tuple[int, ...], block: Voxels, *, kind: Kind) -> None:
+    """Write a block at half its resolution into a part of a larger one.
+
+    Parameters
+    ----------
+    out
+        Where to write, C-contiguous, (..., (z,) y, x).
+    start
+        Index in ``out`` of the first coarse voxel, an entry a spatial axis.
+    block, kind
+        As for :func:`downsample`.
+    """
+    split = block.ndim - len(start)
+    fine, coarse = _four_axes(block, split), _four_axes(out, split)
+    if fine.shape[-1] % 2:
+        fine = np.concatenate([fine, fine[..., -1:]], axis=-1)
+    offset = (0, *start)[-3:]
+    if block.dtype.kind == "b":
+        # Of zeros and ones, the mean rounded half to even is the most frequent, zero of both.
+        fine, coarse, kind = fine.view(np.uint8), coarse.view(np.uint8), "image"
+    if block.dtype == np.float16:
+        # Numba has no half floats. Every one is a float64, so a mean is rounded once, and a label not at all.
+        wide = downsample(fine.astype(np.float64), kind=kind, spatial=3)
+        window = tuple(slice(a, a + n) for a, n in zip(offset, wide.shape[1:], strict=True))
+        coarse[(slice(None), *window)] = wide.astype(np.float16)
+        return
+    mean = _mean_of_floats if block.dtype.kind == "f" else _mean_of_integers
+    kernel = _most_frequent if kind == "labels" else mean
+    kernel(np.ascontiguousarray(fine), coarse, *offset)
+
+
+def _four_axes(array: Voxels, split: int) -> Voxels:
+    """Return a view of (c, z, y, x): everything before the spatial axes as one, z of one voxel where there is none."""
+    spatial = array.shape[split:]
+    shape = (int(np.prod(array.shape[:split], dtype=np.int64)), *(1,) * (3 - len(spatial)), *spatial)
+    if array.size and not array.flags.c_contiguous:
+        array = np.ascontiguousarray(array)
+    return array.reshape(shape)
+
+
+@njit(nogil=True, cache=True)
+def _mean_of_integers(fine: Voxels, coarse: Voxels, oz: int, oy: int, ox: int) -> None:
+    # Eighths and remainders are summed apart, in the voxels' own type: nothing overflows at any width, and narrow
+    # types stay narrow in vector registers. Unsigned indices: signed ones keep a test for negative values.
+    as_type = fine.dtype.type
+    one, three, seven = as_type(1), as_type(3), as_type(7)
+    channels, depth, height, width = fine.shape
+    half = np.uint64(width // 2)
+    for c in range(channels):
+        for z in range((depth + 1) // 2):
+            for y in range((height + 1) // 2):
+                z0, z1 = 2 * z, min(2 * z + 1, depth - 1)
+                y0, y1 = 2 * y, min(2 * y + 1, height - 1)
+                a, b, d, e = fine[c, z0, y0], fine[c, z0, y1], fine[c, z1, y0], fine[c, z1, y1]
+                row = coarse[c, oz + z, oy + y, ox:]
+                for x in range(half):
+                    i = np.uint64(2) * x
+                    j = i + np.uint64(1)
+                    eighths = (a[i] >> three) + (a[j] >> three) + (b[i] >> three) + (b[j] >> three)
+                    eighths += (d[i] >> three) + (d[j] >> three) + (e[i] >> three) + (e[j] >> three)
+                    rest = (a[i] & seven) + (a[j] & seven) + (b[i] & seven) + (b[j] & seven)
+                    rest += (d[i] & seven) + (d[j] & seven) + (e[i] & seven) + (e[j] & seven)
+                    low = as_type(as_type(eighths) + (as_type(rest) >> three))
+                    up = as_type((as_type(rest) & seven) + three + (low & one)) >> three
+                    row[x] = as_type(low + up)
+
+
+@njit(nogil=True, cache=True)
+def _mean_of_floats(fine: Voxels, coarse: Voxels, oz: int, oy: int, ox: int) -> None:
+    channels, depth, height, width = fine.shape
+    half = np.uint64(width // 2)
+    for c in range(channels):
+        for z in range((depth + 1) // 2):
+            for y in range((height + 1) // 2):
+                z0, z1 = 2 * z, min(2 * z + 1, depth - 1)
+                y0, y1 = 2 * y, min(2 * y + 1, height - 1)
+                a, b, d, e = fine[c, z0, y0], fine[c, z0, y1], fine[c, z1, y0], fine[c, z1, y1]
+                row = coarse[c, oz + z, oy + y, ox:]
+                for x in range(half):
+                    i = np.uint64(2) * x
+                    j = i + np.uint64(1)
+                    upper = (np.float64(a[i]) + np.float64(a[j])) + (np.float64(b[i]) + np.float64(b[j]))
+                    lower = (np.float64(d[i]) + np.float64(d[j])) + (np.float64(e[i]) + np.float64(e[j]))
+                    row[x] = (upper + lower) * 0.125
+
+
+@njit(nogil=True, cache=True)
+def _most_frequent(fine: Voxels, coarse: Voxels, oz: int, oy: int, ox: int) -> None:
+    # No branch on a voxel: the eight counts and the choice among them vectorise, and cost the same on any labels.
+    channels, depth, height, width = fine.shape
+    half = np.uint64(width // 2)
+    for c in range(channels):
+        for z in range((depth + 1) // 2):
+            for y in range((height + 1) // 2):
+                z0, z1 = 2 * z, min(2 * z + 1, depth - 1)
+                y0, y1 = 2 * y, min(2 * y + 1, height - 1)
+                a, b, d, e = fine[c, z0, y0], fine[c, z0, y1], fine[c, z1, y0], fine[c, z1, y1]
+                row = coarse[c, oz + z, oy + y, ox:]
+                for x in range(half):
+                    i = np.uint64(2) * x
+                    j = i + np.uint64(1)
+                    box = (a[i], a[j], b[i], b[j], d[i], d[j], e[i], e[j])
+                    label = box[0]
+                    most = np.int32(0)
+                    for v in box:
+                        n = (
+                            np.int32(v == box[0])
+                            + np.int32(v == box[1])
+                            + np.int32(v == box[2])
+                            + np.int32(v == box[3])
+                        )
+                        n += (
+                            np.int32(v == box[4])
+                            + np.int32(v == box[5])
+                            + np.int32(v == box[6])
+                            + np.int32(v == box[7])
+                        )
+                        better = (n > most) | ((n == most) & (v < label))
+                        label = v if better else label
+                        most = n if better else most
+                    row[x] = label
