@@ -12,6 +12,7 @@ from fidopt.commands.output import progress, say, show, show_json
 
 def build(
     dataset: str,
+    /,
     *cases: str,
     record: Annotated[bool, Parameter(negative=())] = False,
     overwrite: Overwrite = False,

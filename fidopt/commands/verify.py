@@ -7,7 +7,7 @@ from fidopt.commands.output import progress, say, show, show_json
 from fidopt.errors import MissingError
 
 
-def verify(dataset: str | None = None, *cases: str, where: Where | None = None, json: Json = False) -> int:
+def verify(dataset: str | None = None, /, *cases: str, where: Where | None = None, json: Json = False) -> int:
     """Compare every file of the built corpus with the recorded checksums.
 
     One changed byte is found wherever it lies, and named; so are files that are missing and files that do not
@@ -37,14 +37,19 @@ def verify(dataset: str | None = None, *cases: str, where: Where | None = None, 
         names = tuple(cases) or building.built_cases(one, roots)
         with progress(f"verifying {one.name}") as report:
             found = building.verify(one, names, roots=roots, progress=report)
+        recorded = corpus.checksums(one.name, roots)
+        against = "recorded" if recorded and set(names) <= set(recorded.cases) else "built"
         rows = [{"case": d.case, "path": d.path, "problem": d.problem} for d in found]
-        documents.append({"dataset": one.name, "cases": list(names), "differences": rows})
+        documents.append({"dataset": one.name, "cases": list(names), "against": against, "differences": rows})
         if json:
             continue
         for difference in found:
             say(f"{roots.corpus / one.name}/{difference}")
-        verdict = f"{len(found)} differences" if found else "as recorded"
-        show(f"{one.name}: {len(names)} cases, {verdict}")
+        verdict = f"{len(found)} differ" if found else f"every file as {_AGAINST[against]}"
+        show(f"{one.name}: {', '.join(names)}: {verdict}")
     if json:
         show_json({"datasets": documents})
     return int(any(document["differences"] for document in documents))
+
+
+_AGAINST = {"recorded": "recorded with the dataset", "built": "built here (no checksums are recorded with the dataset)"}
