@@ -179,6 +179,14 @@ def corpus_digest(dataset: Dataset, roots: Roots) -> str:
     return Checksums(fidopt=__version__, cases=kept).digest
 
 
+def recorded_digest(dataset: Dataset, roots: Roots) -> str | None:
+    """Return the digest of a dataset's test cases as they were recorded, or None where one was not."""
+    recorded = checksums(dataset.name, roots)
+    if recorded is None or any(name not in recorded.cases for name in dataset.cases):
+        return None
+    return Checksums(fidopt=__version__, cases={name: recorded.cases[name] for name in dataset.cases}).digest
+
+
 def case_digests(folder: Path) -> dict[str, str]:
     """Return entry -> digest of a built case, a store being one entry."""
     entries = [*folder.iterdir(), *(folder / "truth").glob("*")]

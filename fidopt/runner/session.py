@@ -194,7 +194,7 @@ def _run_and_score(session: Session, case: Case) -> Row:
             return _failed(session, case, result, result.failure, folder=Path(folder))
         try:
             found = session.scorer.read(result.field, case)
-            scores = session.scorer.score(case, found, workdir=Path(folder) / "field")
+            scores = session.scorer.score(case, found, workdir=Path(folder))
         except Exception as error:  # noqa: BLE001 - whatever a method wrote, its case fails and the next one runs
             stage: Literal["field", "score"] = "field" if isinstance(error, FieldError) else "score"
             failure = Failure(stage=stage, reason=_sentence(error), log_tail=result.log_tail)
@@ -207,7 +207,7 @@ def _run_and_score(session: Session, case: Case) -> Row:
 def _failed(session: Session, case: Case, result: RunResult, failure: Failure | None, *, folder: Path) -> Row:
     """Return the row of a failure: its metrics are those of the unregistered pair."""
     try:
-        scores = session.scorer.score(case, None, workdir=folder / "unregistered")
+        scores = session.scorer.score(case, None, workdir=folder)
     except Exception as error:  # noqa: BLE001 - the row must be written all the same
         session.say(f"{session.dataset.name}/{case.name}: the unregistered pair cannot be scored: {_sentence(error)}")
         return _row(session, result, None, failure)

@@ -60,7 +60,7 @@ def demons(fixed: sitk.Image, moving: sitk.Image) -> sitk.Image:
         reference, floating = coarser(fixed, factors), coarser(moving, factors)
         registration = sitk.FastSymmetricForcesDemonsRegistrationFilter()
         registration.SetNumberOfIterations(iterations)
-        registration.SetSmoothDisplacementField(True)
+        registration.SmoothDisplacementFieldOn()
         registration.SetStandardDeviations([FIELD_SIGMA_VOXELS] * dimension)
         if field is None:
             field = registration.Execute(reference, floating)
@@ -75,7 +75,7 @@ def spread(field: sitk.Image, grid: sitk.Image) -> sitk.Image:
     resample = sitk.ResampleImageFilter()
     resample.SetReferenceImage(grid)
     resample.SetInterpolator(sitk.sitkLinear)
-    resample.SetUseNearestNeighborExtrapolator(True)
+    resample.UseNearestNeighborExtrapolatorOn()
     resample.SetOutputPixelType(sitk.sitkVectorFloat64)
     return resample.Execute(field)
 
@@ -85,7 +85,9 @@ def main(fixed_path: str, moving_path: str, out: str) -> None:
     sitk.ProcessObject.SetGlobalDefaultNumberOfThreads(int(os.environ["FIDOPT_THREADS"]))
     fixed, moving = read_scalar(fixed_path), read_scalar(moving_path)
     moving = sitk.Resample(moving, fixed, sitk.Transform(), sitk.sitkLinear, lowest(moving))
-    moving = sitk.HistogramMatching(moving, fixed, 1024, 7, True)
+    moving = sitk.HistogramMatching(
+        moving, fixed, numberOfHistogramLevels=1024, numberOfMatchPoints=7, thresholdAtMeanIntensity=True
+    )
     field = sitk.Cast(demons(fixed, moving), sitk.sitkVectorFloat32)
     field.CopyInformation(fixed)
     sitk.WriteImage(field, out, useCompression=True)

@@ -6,31 +6,29 @@ they depend on, an order of magnitude more time and memory than they need.
 
 import os
 import sys
+from importlib import import_module
 from typing import Any
-
-import itk.elxParameterObjectPython as parameters
-import itk.itkElastixRegistrationMethodPython as elastix
-import itk.itkImageFileReaderPython as readers
-import itk.itkImageFileWriterPython as writers
-import itk.itkNiftiImageIOPython as nifti
-import itk.itkPyBufferPython as buffers
-import itk.itkTransformixFilterPython as transformix
 
 Image = Any
 
 
+def wrapped(name: str, types: str = "") -> Any:  # noqa: ANN401 - itk is untyped
+    """Return a class of ITK's wrapping, such as ``itkImageFileReader`` for ``VIF3``: float vectors in 3D."""
+    return getattr(import_module(f"itk.{name}Python"), name + types)
+
+
 def read_scalar(path: str, dimension: int) -> Image:
     """Read an image as float32, a vector image as the mean of its components (ITK alone would weigh them as RGB)."""
-    reader = getattr(readers, f"itkImageFileReaderVIF{dimension}").New()
-    reader.SetImageIO(nifti.itkNiftiImageIO.New())
+    reader = wrapped("itkImageFileReader", f"VIF{dimension}").New()
+    reader.SetImageIO(wrapped("itkNiftiImageIO").New())
     reader.SetFileName(path)
     reader.Update()
     vectors = reader.GetOutput()
-    values = getattr(buffers, f"itkPyBufferVIF{dimension}").GetArrayViewFromImage(vectors)
+    values = wrapped("itkPyBuffer", f"VIF{dimension}").GetArrayViewFromImage(vectors)
     if vectors.GetNumberOfComponentsPerPixel() > 1:
         values = values.mean(axis=-1, dtype="float64")
     values = values.reshape(tuple(vectors.GetLargestPossibleRegion().GetSize())[::-1])
-    image = getattr(buffers, f"itkPyBufferIF{dimension}").GetImageFromArray(values.astype("float32"))
+    image = wrapped("itkPyBuffer", f"IF{dimension}").GetImageFromArray(values.astype("float32"))
     image.SetSpacing(vectors.GetSpacing())
     image.SetOrigin(vectors.GetOrigin())
     image.SetDirection(vectors.GetDirection())
@@ -39,7 +37,7 @@ def read_scalar(path: str, dimension: int) -> Image:
 
 def default_bspline(seed: str) -> Any:  # noqa: ANN401 - itk is untyped
     """Return elastix's default B-spline parameters with a fixed seed, and without the image nobody looks at."""
-    parameter_object = parameters.elastixParameterObject.New()
+    parameter_object = import_module("itk.elxParameterObjectPython").elastixParameterObject.New()
     bspline = parameter_object.GetDefaultParameterMap("bspline")
     bspline["RandomSeed"] = (seed,)
     bspline["WriteResultImage"] = ("false",)
@@ -49,28 +47,28 @@ def default_bspline(seed: str) -> Any:  # noqa: ANN401 - itk is untyped
 
 def register(fixed: Image, moving: Image, dimension: int) -> Any:  # noqa: ANN401 - itk is untyped
     """Return the transform parameters that take points of ``fixed`` to points of ``moving``."""
-    method = getattr(elastix, f"itkElastixRegistrationMethodIF{dimension}IF{dimension}").New()
+    method = wrapped("itkElastixRegistrationMethod", f"IF{dimension}IF{dimension}").New()
     method.SetFixedImage(fixed)
     method.SetMovingImage(moving)
     method.SetParameterObject(default_bspline(os.environ["FIDOPT_SEED"]))
     method.SetNumberOfThreads(int(os.environ["FIDOPT_THREADS"]))
-    method.SetLogToConsole(True)
+    method.LogToConsoleOn()
     method.UpdateLargestPossibleRegion()
     return method.GetTransformParameterObject()
 
 
 def write_field(transform: Any, moving: Image, dimension: int, out: str) -> None:  # noqa: ANN401 - itk is untyped
     """Write transformix's deformation field: float32 displacements along the world's axes, on the fixed grid."""
-    filter_ = getattr(transformix, f"itkTransformixFilterIF{dimension}").New()
+    filter_ = wrapped("itkTransformixFilter", f"IF{dimension}").New()
     filter_.SetMovingImage(moving)
     filter_.SetTransformParameterObject(transform)
-    filter_.SetComputeDeformationField(True)
+    filter_.ComputeDeformationFieldOn()
     filter_.UpdateLargestPossibleRegion()
-    writer = getattr(writers, f"itkImageFileWriterIVF{dimension}{dimension}").New()
-    writer.SetImageIO(nifti.itkNiftiImageIO.New())
+    writer = wrapped("itkImageFileWriter", f"IVF{dimension}{dimension}").New()
+    writer.SetImageIO(wrapped("itkNiftiImageIO").New())
     writer.SetInput(filter_.GetOutputDeformationField())
     writer.SetFileName(out)
-    writer.SetUseCompression(True)
+    writer.UseCompressionOn()
     writer.Update()
 
 
@@ -81,5 +79,8 @@ def main(fixed_path: str, moving_path: str, out: str) -> None:
     write_field(register(fixed, moving, dimension), moving, dimension, out)
 
 
-if __name__ == "__main__" and sys.argv[1:] != ["--import-only"]:
+if __name__ == "__main__" and sys.argv[1:] == ["--import-only"]:
+    for needed in ("ElastixRegistrationMethod", "TransformixFilter", "PyBuffer", "NiftiImageIO", "ImageFileReader"):
+        import_module(f"itk.itk{needed}Python")
+elif __name__ == "__main__":
     main(*sys.argv[1:4])

@@ -1,0 +1,202 @@
+"""A board as a table for a terminal, as CSV and as LaTeX."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import TYPE_CHECKING, Any
+
+from fidopt.leaderboard.lines import BoardLine, Mean
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from fidopt.leaderboard.board import Board
+
+#: Metric -> what its column is called; distances carry the dataset's unit.
+_TITLES = {
+    "dice": "Dice", "hd95": "HD95", "surface_dice": "surface Dice", "tre": "TRE", "tre_p95": "TRE p95", "rtre": "rTRE",
+    "sdlogj": "SDlogJ", "folds": "folds", "mae": "MAE", "psnr": "PSNR", "ssim": "SSIM",
+}  # fmt: skip
+_DISTANCES = ("hd95", "tre")
+#: Metrics that a terminal has no room for; CSV and JSON have them.
+_NOT_IN_TERMINAL = frozenset({"tre_p95", "rtre", "folds"})
+#: Metrics shown as percentages.
+_PERCENT = frozenset({"rtre", "folds"})
+
+
+def title(metric: str, unit: str) -> str:
+    """Return the head of a metric's column."""
+    base, _, name = metric.partition("_")
+    text = _TITLES.get(metric) or f"{_TITLES.get(base, base)} {name}".strip()
+    if metric in _PERCENT:
+        return f"{text} %"
+    return f"{text} {unit}" if base in _DISTANCES and metric != "rtre" else text
+
+
+def mean_text(metric: str, mean: Mean | None) -> str:
+    """Return a mean as a cell shows it."""
+    if mean is None:
+        return "-"
+    scale = 100 if metric in _PERCENT else 1
+    text = f"{mean.value * scale:.3g}" if metric in _PERCENT else f"{mean.value:.{_digits(metric)}f}"
+    return text if not mean.missing else f"{text} ({mean.cases} cases)"
+
+
+def interval_text(metric: str, mean: Mean | None) -> str:
+    """Return a mean's 95 % interval as a cell shows it."""
+    if mean is None or mean.low is None or mean.high is None:
+        return ""
+    scale, digits = (100, 2) if metric in _PERCENT else (1, _digits(metric))
+    return f"{mean.low * scale:.{digits}f} to {mean.high * scale:.{digits}f}"
+
+
+def change_text(metric: str, mean: Mean | None) -> str:
+    """Return a mean's change from the unregistered pairs, + where it is better."""
+    if mean is None or mean.change is None or metric in {"sdlogj", *_PERCENT}:
+        return ""
+    return f"{mean.change:+.{_digits(metric)}f}"
+
+
+def place_text(line: BoardLine) -> str:
+    """Return a line's place, and the places it could hold."""
+    if line.place is None or line.places is None:
+        return "-"
+    low, high = line.places
+    return f"{line.place}" if low == high else f"{line.place} ({low}-{high})"
+
+
+def terminal(board: Board) -> Table:
+    """Return a board as a rich table: mean, 95 % interval and change from no registration, one cell a metric."""
+    from rich.table import Table
+
+    shown = [metric for metric in board.columns if metric not in _NOT_IN_TERMINAL]
+    table = Table(title=f"{board.title} ({board.dataset}, {_count(board.cases, 'case')})", title_justify="left")
+    for head in ("place", "method"):
+        table.add_column(head)
+    for metric in shown:
+        mark = " *" if metric in board.ranked_on else ""
+        table.add_column(f"{title(metric, board.unit)}{mark}", justify="right")
+    for head in ("failed", "time s", "memory MiB"):
+        table.add_column(head, justify="right")
+    for line in board.lines:
+        cells = ["\n".join(filter(None, _cell(metric, line))) for metric in shown]
+        table.add_row(place_text(line), _name(line, board), *cells, _failures(line), *_cost(line))
+    table.caption = "\n".join(_caption(board))
+    table.caption_justify = "left"
+    return table
+
+
+def records(board: Board) -> list[dict[str, Any]]:
+    """Return a board's lines as flat records, one a line: the rows of its CSV and of a data frame."""
+    found = []
+    for line in board.lines:
+        record: dict[str, Any] = {
+            "dataset": board.dataset,
+            "place": line.place,
+            "first_place": line.places[0] if line.places else None,
+            "last_place": line.places[1] if line.places else None,
+            "rank": line.rank,
+            "method": line.method,
+            "machine": line.machine,
+            "version": line.version,
+            "cases": line.cases,
+            "failures": line.failures,
+        }
+        for metric in board.columns:
+            mean = line.metrics.get(metric)
+            record[metric] = mean.value if mean else None
+            record[f"{metric}_low"] = mean.low if mean else None
+            record[f"{metric}_high"] = mean.high if mean else None
+            record[f"{metric}_change"] = mean.change if mean else None
+        record |= {"time_s": line.time_s, "peak_ram_mib": line.peak_ram_mib, "peak_gpu_mib": line.peak_gpu_mib}
+        found.append(record | {"tie": line.tie, "unranked": line.unranked, "notes": "; ".join(line.notes)})
+    return found
+
+
+def csv_text(boards: list[Board]) -> str:
+    """Return boards as CSV, one line a line, with every column that any of them has."""
+    lines = [record for board in boards for record in records(board)]
+    heads = list(dict.fromkeys(key for record in lines for key in record))
+    stream = io.StringIO()
+    writer = csv.DictWriter(stream, heads, restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(lines)
+    return stream.getvalue()
+
+
+def latex(board: Board) -> str:
+    """Return a board as a LaTeX table (booktabs): the mean and half the width of its 95 % interval."""
+    heads = ["", "method", *(title(metric, board.unit) for metric in board.columns), "failed", "time s"]
+    rows = [[_escaped(head) for head in heads]]
+    for line in board.lines:
+        cells = [_latex_mean(metric, line.metrics.get(metric)) for metric in board.columns]
+        rows.append([place_text(line), _escaped(line.method), *cells, _failures(line), _cost(line)[0]])
+    body = [" & ".join(row) + r" \\" for row in rows]
+    lines = [
+        rf"% {board.title}: {_count(board.cases, 'case')}, mean $\pm$ half of the 95 % t interval",
+        r"\begin{tabular}{rl" + "r" * (len(heads) - 2) + "}",
+        r"\toprule",
+        body[0],
+        r"\midrule",
+        *body[1:],
+        r"\bottomrule",
+        r"\end{tabular}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _caption(board: Board) -> list[str]:
+    ranked = [title(metric, board.unit) for metric in board.ranked_on]
+    lines = []
+    if board.main:
+        lines.append(
+            f"Ranked on {', '.join(ranked)} (*); mean, 95 % interval, change from no registration (+ is better)."
+        )
+    if any(line.tie == "tied" for line in board.lines):
+        lines.append("(a-b): the places a line could hold; its neighbours are not told apart by their cases.")
+    if any(line.tie == "too few" for line in board.lines):
+        lines.append(f"{_count(board.cases, 'case')}: too few to tell neighbours apart.")
+    reasons = [f"{line.method}: not ranked, {line.unranked}." for line in board.lines if line.unranked]
+    return lines + list(dict.fromkeys(reasons)) + [f"{note[:1].upper()}{note[1:]}." for note in board.notes]
+
+
+def _cell(metric: str, line: BoardLine) -> tuple[str, str, str]:
+    mean = line.metrics.get(metric)
+    return mean_text(metric, mean), interval_text(metric, mean), change_text(metric, mean)
+
+
+def _name(line: BoardLine, board: Board) -> str:
+    several = sum(other.method == line.method for other in board.lines) > 1
+    name = f"{line.method} ({line.machine})" if several else line.method
+    return "\n".join([name, *line.notes])
+
+
+def _failures(line: BoardLine) -> str:
+    failed = f"{line.failures}"
+    return f"{failed} (+{len(line.missing)} not run)" if line.missing else failed
+
+
+def _cost(line: BoardLine) -> tuple[str, str]:
+    time = "-" if line.time_s is None else f"{line.time_s:.1f}"
+    return time, "-" if line.peak_ram_mib is None else f"{line.peak_ram_mib}"
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"
+
+
+def _digits(metric: str) -> int:
+    return 2 if metric.split("_")[0] in {"hd95", "tre", "mae", "psnr"} else 3
+
+
+def _latex_mean(metric: str, mean: Mean | None) -> str:
+    if mean is None:
+        return "--"
+    scale, digits = (100, 2) if metric in _PERCENT else (1, _digits(metric))
+    text = f"{mean.value * scale:.{digits}f}"
+    return text if mean.high is None else rf"{text} $\pm$ {(mean.high - mean.value) * scale:.{digits}f}"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("%", r"\%").replace("_", r"\_").replace("#", r"\#").replace("&", r"\&")
