@@ -1,0 +1,63 @@
+"""``fidopt demo``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from fidopt.commands.options import Json, Where
+from fidopt.commands.output import progress, say, show, show_json
+
+if TYPE_CHECKING:
+    from fidopt.demo import Outcome
+
+
+def demo(
+    *,
+    directory: Annotated[Path, Parameter(name="--dir")] = Path("demo"),
+    where: Where | None = None,
+    json: Json = False,
+) -> int:
+    """Show all of it: two small real datasets built, verified, registered, scored and ranked, and a warp on a cluster.
+
+    The images come with scikit-image and nilearn, so nothing else is downloaded but the methods' own environments.
+
+    Example: `fidopt demo --dir /tmp/demo`
+
+    Parameters
+    ----------
+    directory
+        where everything goes; a demo that was interrupted takes up where it stopped
+    """
+    from fidopt import demo as whole
+    from fidopt.leaderboard import tables
+    from fidopt.leaderboard.board import Board
+
+    def show_board(board: Board) -> None:
+        if not json:
+            show(tables.terminal(board))
+
+    console = whole.Console(say=say, show=show_board, progress=progress)
+    outcome = whole.demo(directory, roots=(where or Where()).roots(), console=console)
+    if json:
+        show_json(_document(outcome))
+        return 0
+    show(f"warped, with its coarser levels: {outcome.voxels / 1e6:.0f} million voxels in {outcome.shards} shards")
+    best = outcome.pictures[-1]
+    show(f"Done in {outcome.seconds:.0f} s. Pictures: {best}/before.png and after.png; rows: {directory / 'results'};")
+    show(f"look at the volume: fidopt info {outcome.warped} --preview brain.png")
+    return 0
+
+
+def _document(outcome: Outcome) -> dict[str, object]:
+    return {
+        "boards": [board.document() for board in outcome.boards],
+        "pictures": [str(folder) for folder in outcome.pictures],
+        "warped": str(outcome.warped),
+        "dashboard": outcome.dashboard,
+        "voxels": outcome.voxels,
+        "shards": outcome.shards,
+        "seconds": outcome.seconds,
+    }
