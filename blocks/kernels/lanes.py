@@ -1,0 +1,40 @@
+"""Two instructions that NumPy has no word for: a fused multiply-add, and two neighbours moved at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import llvmlite.ir as ir  # type: ignore[import-untyped]  # llvmlite ships no types
+from numba.core import types
+from numba.extending import intrinsic
+
+
+@intrinsic
+def fma(typing_context: Any, a: Any, b: Any, c: Any) -> Any:  # noqa: ANN401 - Numba's own signature
+    """Return ``a * b + c`` rounded once, float64: the same bits whether or not the loop around is vectorised."""
+
+    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401
+        return builder.fma(*arguments)
+
+    return types.float64(types.float64, types.float64, types.float64), build
+
+
+@intrinsic
+def move_pair(typing_context: Any, target: Any, at: Any, source: Any, index: Any) -> Any:  # noqa: ANN401
+    """Copy ``source[index : index + 2]`` to ``target[at : at + 2]`` in one load and one store.
+
+    Both are contiguous 1-D arrays of one type; the indices are uint64 and are not checked.
+    """
+    bits = source.dtype.bitwidth
+    wide = ir.IntType(2 * bits)
+
+    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401
+        def address(array: int, position: int) -> Any:  # noqa: ANN401
+            view = context.make_array(signature.args[array])(context, builder, arguments[array])
+            return builder.bitcast(builder.gep(view.data, [arguments[position]]), ir.PointerType(wide))
+
+        value = builder.load(address(2, 3), align=bits // 8)
+        builder.store(value, address(0, 1), align=bits // 8)
+        return context.get_dummy_value()
+
+    return types.void(target, types.uint64, source, types.uint64), build

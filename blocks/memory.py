@@ -1,0 +1,60 @@
+"""Bytes a task needs, from shapes alone: known before it runs, and tested against what it takes."""
+
+from __future__ import annotations
+
+#: Positions, fractions, places and neighbours of the rows in hand, whatever the block.
+_BUFFERS = 4 << 20
+#: Bytes of a coefficient of the cubic interpolation (float64), and how many copies its three passes hold at once.
+_COEFFICIENT, _COPIES = 8, 2
+
+
+def warp_bytes(
+    read: int,
+    written: int,
+    *,
+    itemsize: int,
+    channels: int = 1,
+    cubic: bool = False,
+    copied: bool = True,
+    lattice: int = 0,
+    chunk: int = 0,
+) -> int:
+    """Return the most bytes that warping one region holds at a time.
+
+    Parameters
+    ----------
+    read, written
+        Voxels of the input box and of the output region, without channels.
+    itemsize
+        Bytes of a voxel.
+    channels
+        Number of channels.
+    cubic
+        Whether the interpolation needs spline coefficients of the box; they are made a channel at a time.
+    copied
+        Whether the input box is read from a store; an array in memory is looked at where it is.
+    lattice
+        Bytes of what is read of a lazy displacement field.
+    chunk
+        Bytes of one decoded chunk of the input with all its channels, held while the box is assembled.
+    """
+    box = read * itemsize * channels if copied else 0
+    coefficients = _COPIES * read * _COEFFICIENT if cubic else 0
+    return box + chunk + coefficients + written * itemsize * channels + lattice + _BUFFERS
+
+
+def displacement_bytes(written: int, *, ndim: int, itemsize: int, lattice: int = 0) -> int:
+    """Return the most bytes that computing the displacements of one region holds at a time.
+
+    Parameters
+    ----------
+    written
+        Voxels of the output region.
+    ndim
+        Components of a displacement.
+    itemsize
+        Bytes of a component.
+    lattice
+        Bytes of what is read of a lazy displacement field.
+    """
+    return written * ndim * itemsize + lattice + _BUFFERS

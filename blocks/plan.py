@@ -1,0 +1,156 @@
+"""What a task reads: the input box of a region of the output, from arithmetic on grids and transform alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise, product
+from typing import Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from blocks.grid import Grid
+from blocks.region import Region
+from blocks.transforms import Affine, AffineBox, DisplacementField, Stage, Transform, fold
+
+Interpolation: TypeAlias = Literal["linear", "nearest", "cubic"]
+
+#: Voxels that an interpolation reads before the voxel a point falls in, and after it. The cubic one's coefficients
+#: reach 16 voxels further than its four taps.
+REACH: dict[Interpolation, tuple[int, int]] = {"linear": (0, 1), "nearest": (0, 0), "cubic": (18, 18)}
+#: Most parts an axis, and least voxels a side, of the pieces that a region is bounded by.
+_PARTS, _SIDE = 4, 24
+
+Floats = npt.NDArray[np.float64]
+
+
+def checked_interpolation(interpolation: str) -> Interpolation:
+    """Return the interpolation of that name.
+
+    Raises
+    ------
+    ValueError
+        When there is none.
+    """
+    if interpolation not in REACH:
+        msg = f"the interpolation is 'linear', 'nearest' or 'cubic', got {interpolation!r}"
+        raise ValueError(msg)
+    return interpolation
+
+
+def read_region(
+    transform: Transform,
+    fixed: Grid,
+    region: Region,
+    moving: Grid,
+    *,
+    interpolation: Interpolation,
+) -> Region:
+    """Return the voxels of the moving image that a region of the fixed grid is computed from; may be empty.
+
+    Never too small. The region is bounded in pieces, each by the affine image of its corners and the interval of what
+    the deformation adds, and the boxes of the pieces are joined: a deformation that differs across the region then
+    widens it by what it does at the sides.
+
+    Parameters
+    ----------
+    transform
+        Fixed world points to moving world points. What the region needs of a lazy displacement field is read.
+    fixed, moving
+        Grids of the output and of the input.
+    region
+        Part of the fixed grid, array order.
+    interpolation
+        Says how far around a point is read.
+
+    Returns
+    -------
+    Region
+        Inside the moving grid; empty where every point falls outside it.
+    """
+    joined = Region((0,) * moving.ndim, (0,) * moving.ndim)
+    if region.empty:
+        return joined
+    stages = localised(transform, fixed, region=region)
+    for piece in pieces(region, whole=all(isinstance(stage, Affine) for stage in stages)):
+        box = AffineBox.of(fixed, piece)
+        for stage in stages:
+            box = stage.bound(box)
+        joined = _join(joined, touched(*box.index_hull(moving), moving.shape, interpolation))
+    return joined
+
+
+def localised(transform: Transform, fixed: Grid, *, region: Region) -> tuple[Stage, ...]:
+    """Return the folded stages of a transform with what a region needs of lazy displacement fields in memory."""
+    stages = list(fold(transform))
+    lazy = [k for k, stage in enumerate(stages) if isinstance(stage, DisplacementField) and not stage.in_memory]
+    box = AffineBox.of(fixed, region)
+    for k, stage in enumerate(stages[: max(lazy, default=-1) + 1]):
+        if isinstance(stage, DisplacementField):
+            stages[k] = stage.local(box)
+        if k < lazy[-1]:
+            box = stages[k].bound(box)
+    return tuple(stages)
+
+
+def pieces(region: Region, *, whole: bool) -> list[Region]:
+    """Return the parts a region is bounded by: all of it, or up to four an axis."""
+    if whole:
+        return [region]
+    cuts = []
+    for a, b in zip(region.start, region.stop, strict=True):
+        parts = min(_PARTS, max(1, (b - a) // _SIDE))
+        edges = [a + (b - a) * k // parts for k in range(parts + 1)]
+        cuts.append(list(pairwise(edges)))
+    return [Region(tuple(a for a, _ in spans), tuple(b for _, b in spans)) for spans in product(*cuts)]
+
+
+def touched(lower: Floats, upper: Floats, shape: tuple[int, ...], interpolation: Interpolation) -> Region:
+    """Return the voxels of an image that points between two continuous indices read, clipped to the image.
+
+    Parameters
+    ----------
+    lower, upper
+        (ndim,; x, y, z) corners of a box of continuous indices, both included.
+    shape
+        The image's, array order.
+    interpolation
+        Says how far around a point is read.
+    """
+    before, after = REACH[interpolation]
+    start, stop = [], []
+    for low, high, size in zip(lower[::-1], upper[::-1], shape, strict=True):
+        if not (high >= -0.5 and low < size - 0.5):
+            return Region((0,) * len(shape), (0,) * len(shape))
+        first, last = max(float(low), 0.0), min(float(high), size - 1.0)
+        if interpolation == "nearest":
+            first, last = np.floor(first + 0.5), np.floor(last + 0.5)
+        start.append(max(int(np.floor(first)) - before, 0))
+        stop.append(min(int(np.floor(last)) + after, size - 1) + 1)
+    return Region(tuple(start), tuple(stop))
+
+
+def parts_within(region: Region, *, fits: Callable[[Region], bool]) -> list[Region]:
+    """Return a region cut in halves along its longest axis until every part fits, in index order.
+
+    Parameters
+    ----------
+    region
+        Part of the fixed grid.
+    fits
+        Whether a part can be computed within the budget; a single voxel is returned whether it fits or not.
+    """
+    if region.size <= 1 or fits(region):
+        return [region]
+    axis = max(range(region.ndim), key=lambda k: region.shape[k])
+    middle = region.start[axis] + region.shape[axis] // 2
+    first = Region(region.start, tuple(middle if k == axis else v for k, v in enumerate(region.stop)))
+    second = Region(tuple(middle if k == axis else v for k, v in enumerate(region.start)), region.stop)
+    return [*parts_within(first, fits=fits), *parts_within(second, fits=fits)]
+
+
+def _join(one: Region, other: Region) -> Region:
+    if one.empty or other.empty:
+        return other if one.empty else one
+    start = tuple(min(a, b) for a, b in zip(one.start, other.start, strict=True))
+    return Region(start, tuple(max(a, b) for a, b in zip(one.stop, other.stop, strict=True)))

@@ -1,0 +1,88 @@
+"""A set of points that is surely around the image of a box of voxels: an affine form with an interval remainder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from blocks.grid import Grid
+from blocks.region import Region
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class AffineBox:
+    """The points ``A i + b + d`` for every ``i`` in an index box and every ``d`` in an interval box.
+
+    An affine transform keeps the first part exact on the corners of the index box, which is what keeps the bound of a
+    rotated block tight; what a deformation adds is an interval a component.
+
+    Parameters
+    ----------
+    low, high
+        (ndim,) first and last index of the box, inclusive; order x, y, z.
+    matrix, offset
+        ``A`` (ndim, ndim) and ``b`` (ndim,): index x, y, z to world x, y, z.
+    least, most
+        (ndim,) ends of the interval of ``d`` in the world, x, y, z.
+    """
+
+    low: Floats
+    high: Floats
+    matrix: Floats
+    offset: Floats
+    least: Floats
+    most: Floats
+
+    @classmethod
+    def of(cls, grid: Grid, region: Region) -> AffineBox:
+        """Return the points of a grid's voxel centres in a region, which must not be empty."""
+        if region.empty:
+            msg = f"an empty region has no points to bound: {region}"
+            raise ValueError(msg)
+        zero = np.zeros(grid.ndim)
+        low = np.array(region.start[::-1], dtype=np.float64)
+        high = np.array(region.stop[::-1], dtype=np.float64) - 1
+        return cls(low, high, grid.matrix, np.array(grid.origin), zero, zero)
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.offset)
+
+    def hull(self) -> tuple[Floats, Floats]:
+        """Return the lower and the upper corner (ndim,; x, y, z) of the smallest world box around the set."""
+        at_low, at_high = self.matrix * self.low, self.matrix * self.high
+        lower = np.minimum(at_low, at_high).sum(axis=1) + self.offset + self.least
+        upper = np.maximum(at_low, at_high).sum(axis=1) + self.offset + self.most
+        return lower, upper
+
+    def through(self, matrix: Floats, offset: Floats) -> AffineBox:
+        """Return the set under ``y = M x + c``: exact for the affine part, interval arithmetic for the remainder."""
+        least, most = turned(matrix, self.least, self.most)
+        return AffineBox(self.low, self.high, matrix @ self.matrix, matrix @ self.offset + offset, least, most)
+
+    def displaced(self, least: Floats, most: Floats) -> AffineBox:
+        """Return the set with any displacement between ``least`` and ``most`` (ndim,; x, y, z) added to each point."""
+        return AffineBox(self.low, self.high, self.matrix, self.offset, self.least + least, self.most + most)
+
+    def index_hull(self, grid: Grid) -> tuple[Floats, Floats]:
+        """Return the lower and the upper continuous index (ndim,; x, y, z) of the set on a grid.
+
+        Both ends are moved outwards by a little more than the rounding of the arithmetic: the kernels associate the
+        same sums in another way.
+        """
+        inverse = grid.inverse_matrix
+        lower, upper = self.through(inverse, -inverse @ np.array(grid.origin)).hull()
+        reach = np.abs(inverse) @ (np.abs(self.offset) + np.abs(np.array(grid.origin)))
+        slack = 1e-9 + 1e-13 * (reach + np.abs(lower) + np.abs(upper))
+        return lower - slack, upper + slack
+
+
+def turned(matrix: Floats, least: Floats, most: Floats) -> tuple[Floats, Floats]:
+    """Return the interval box (ndim,) of ``M d`` for ``d`` between ``least`` and ``most``."""
+    at_least, at_most = matrix * least, matrix * most
+    return np.minimum(at_least, at_most).sum(axis=1), np.maximum(at_least, at_most).sum(axis=1)

@@ -1,0 +1,201 @@
+"""Dense displacement fields, as ITK reads them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from blocks.grid import Grid
+from blocks.region import Region
+from blocks.transforms.affine import as_points
+from blocks.transforms.box import AffineBox
+from blocks.transforms.lattice import extremes, lattice_index, window_of
+
+Floats = npt.NDArray[np.float64]
+
+
+class Vectors(Protocol):
+    """Displacements that give NumPy arrays when sliced: an array in memory, or a lazy one."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(ndim, [z,] y, x)."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of a component."""
+
+    def __getitem__(self, index: tuple[slice, ...], /) -> Any:  # noqa: ANN401 - anything np.asarray takes
+        """Return a box of it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Window:
+    """A box of a field's vectors in memory, indexed as if it were the whole.
+
+    Parameters
+    ----------
+    array
+        (ndim, *box shape), float32 or float64.
+    start
+        First index of the box, array order.
+    whole
+        Shape of the field, array order.
+    """
+
+    array: npt.NDArray[np.float32] | npt.NDArray[np.float64] = field(repr=False)
+    start: tuple[int, ...]
+    whole: tuple[int, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of all the vectors, (ndim, [z,] y, x)."""
+        return (len(self.array), *self.whole)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of a component."""
+        return self.array.dtype
+
+    def __getitem__(self, index: tuple[slice, ...], /) -> npt.NDArray[np.floating]:
+        """Return a box of the field, which must lie in this one."""
+        box = Region(tuple(s.start for s in index[1:]), tuple(s.stop for s in index[1:])).relative_to(self.start)
+        if not Region.of(self.array.shape[1:]).contains(box):
+            msg = f"voxels {index[1:]} of a displacement field are not in the window that was read for them"
+            raise IndexError(msg)
+        return self.array[(slice(None), *box.slices)]
+
+
+@dataclass(frozen=True, eq=False)
+class DisplacementField:
+    """``y = x + u(x)``, u read linearly between voxels, zero outside the field's voxels.
+
+    Within half a voxel of the outer centres the value of the outer voxel holds.
+
+    Parameters
+    ----------
+    grid
+        Where the vectors are.
+    vectors
+        Displacements (ndim, *grid.shape), components x, y, z in the world, in the image's unit: float32 or float64 in
+        memory, or anything that gives such arrays when sliced.
+    """
+
+    grid: Grid
+    vectors: Vectors = field(repr=False)
+
+    def __post_init__(self) -> None:
+        expected = (self.grid.ndim, *self.grid.shape)
+        if tuple(self.vectors.shape) != expected:
+            msg = f"a displacement field on a grid of shape {self.grid.shape} needs vectors of shape {expected}"
+            raise ValueError(f"{msg}, components first, got {tuple(self.vectors.shape)}")
+        if np.dtype(self.vectors.dtype).kind not in "fiu":
+            msg = f"a displacement field holds real numbers, got {self.vectors.dtype}"
+            raise ValueError(msg)
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return self.grid.ndim
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether the vectors, or a window of them, are in memory."""
+        return isinstance(self.vectors, np.ndarray | Window)
+
+    @property
+    def held(self) -> Window:
+        """All there is of the vectors in memory, read first where they are lazy."""
+        if isinstance(self.vectors, Window):
+            return self.vectors
+        return Window(self.window(self.grid.region), (0,) * self.ndim, self.grid.shape)
+
+    def window(self, region: Region) -> npt.NDArray[np.float32] | npt.NDArray[np.float64]:
+        """Return the vectors (ndim, *region.shape) of a region inside the grid: float32 as they are, else float64."""
+        vectors = np.asarray(self.vectors[(slice(None), *region.slices)])
+        if vectors.dtype == np.float32:
+            return vectors
+        return vectors.astype(np.float64, copy=False)
+
+    def window_region(self, box: AffineBox) -> Region:
+        """Return the field's voxels that the points of a set read: empty where the field does not reach them."""
+        lower, upper = box.index_hull(self.grid)
+        size = np.array(self.grid.shape[::-1], dtype=np.float64)
+        if (lower >= size - 0.5).any() or (upper < -0.5).any():
+            return Region((0,) * self.ndim, (0,) * self.ndim)
+        # The last centre is read as the second voxel of a pair.
+        low = np.minimum(np.floor(np.maximum(lower, 0)), size - 2)
+        slices = window_of(low, np.floor(np.minimum(upper, size - 1)) + 1, self.grid.shape)
+        return Region(tuple(s.start for s in slices), tuple(s.stop for s in slices))
+
+    def points(self, points: npt.ArrayLike) -> Floats:
+        """Return where fixed world points (n, ndim; x, y, z) are in the moving image's world (n, ndim)."""
+        fixed = as_points(points, self.ndim)
+        index = lattice_index(self.grid, fixed)
+        taps, inside = [], np.ones(len(fixed), dtype=bool)
+        for axis, size in enumerate(self.grid.shape[::-1]):
+            cell, weights, within = linear_axis(index[:, axis], size)
+            taps.append((cell, weights))
+            inside &= within
+        if not inside.any():
+            return fixed.copy()
+        start = [int(cell[inside].min()) for cell, _ in taps]
+        stop = [int(cell[inside].max()) + len(weights) for cell, weights in taps]
+        window = self.window(Region(tuple(start[::-1]), tuple(stop[::-1])))
+        total = np.zeros((self.ndim, int(inside.sum())))
+        for corner in product(*(range(len(weights)) for _, weights in taps)):
+            weight = np.ones(total.shape[1])
+            for (_, weights), side in zip(taps, corner, strict=True):
+                weight = weight * weights[side][inside]
+            at = [cell[inside] + side - a for (cell, _), side, a in zip(taps, corner, start, strict=True)]
+            total += weight * window[(slice(None), *at[::-1])]
+        moved = fixed.copy()
+        moved[inside] += total.T
+        return moved
+
+    def bound(self, box: AffineBox) -> AffineBox:
+        """Return a set around the moving points of a set of fixed points, from the vectors those points read."""
+        region = self.window_region(box)
+        if region.empty:
+            return box
+        least, most = extremes(self.window(region))
+        lower, upper = box.index_hull(self.grid)
+        if (lower < -0.5).any() or (upper >= np.array(self.grid.shape[::-1]) - 0.5).any():
+            least, most = np.minimum(least, 0), np.maximum(most, 0)
+        return box.displaced(least, most)
+
+    def local(self, box: AffineBox) -> DisplacementField:
+        """Return the same field with the part that the points of a set read in memory, and nothing else of it."""
+        if self.in_memory:
+            return self
+        region = self.window_region(box)
+        if region.empty:
+            region = Region((0,) * self.ndim, (1,) * self.ndim)
+        return DisplacementField(self.grid, Window(self.window(region), region.start, self.grid.shape))
+
+
+def linear_axis(index: Floats, size: int) -> tuple[npt.NDArray[np.intp], Floats, npt.NDArray[np.bool_]]:
+    """Return, for continuous indices (n,) along one axis of a field, what linear reading needs there.
+
+    Returns
+    -------
+    cell
+        (n,) index of the first of the two voxels.
+    weights
+        (2, n), or (1, n) on an axis of one voxel; zero outside the field's voxels.
+    inside
+        (n,) whether the index lies within the field's voxels, [-0.5, size - 0.5).
+    """
+    with np.errstate(invalid="ignore"):
+        inside = (index >= -0.5) & (index < size - 0.5)
+    held = np.clip(np.where(inside, index, 0.0), 0.0, size - 1.0)
+    if size == 1:
+        return np.zeros(len(index), dtype=np.intp), np.where(inside, 1.0, 0.0)[None], inside
+    # The last centre is the second voxel of the last pair, so that both voxels of a pair always exist.
+    cell = np.minimum(np.floor(held), size - 2.0).astype(np.intp)
+    fraction = held - cell
+    return cell, np.where(inside, np.stack([1.0 - fraction, fraction]), 0.0), inside
