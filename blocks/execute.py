@@ -14,7 +14,7 @@ from dask.callbacks import Callback
 from dask.system import CPU_COUNT
 from dask.threaded import get
 
-from blocks.graphs.store import Writes, level_writes, writes
+from blocks.graphs.store import ShardError, Writes, level_writes, writes
 from blocks.image.construction import begin, finish, make_room, publish_root
 from blocks.image.opening import layer_prefix, open_store, read_root
 from blocks.image.planning import plan_levels, plan_store, with_levels
@@ -200,13 +200,21 @@ class _Count:
 
 def _run_threads(graph: Writes, count: _Count) -> None:
     keys = set(graph.keys)
+    running: set[Any] = set()
 
-    def written(key: object, *_: object) -> None:
+    def started(key: object, *_: object) -> None:
+        running.add(key)
+
+    def finished(key: object, *_: object) -> None:
+        running.discard(key)
         if key in keys:
             count.add()
 
-    with Callback(posttask=written):
-        get(optimize(graph.graph, list(graph.keys)), list(graph.keys), num_workers=CPU_COUNT)
+    try:
+        with Callback(pretask=started, posttask=finished):
+            get(optimize(graph.graph, list(graph.keys)), list(graph.keys), num_workers=CPU_COUNT)
+    except Exception as error:
+        raise _failure(running, error) from error
 
 
 def _run_cluster(graph: Writes, count: _Count, client: Any) -> None:  # noqa: ANN401 - distributed is not typed
@@ -216,7 +224,18 @@ def _run_cluster(graph: Writes, count: _Count, client: Any) -> None:  # noqa: AN
     futures = client.get(optimize(graph.graph, keys), keys, sync=False)
     try:
         for future in as_completed(futures):
-            future.result()
+            try:
+                future.result()
+            except Exception as error:
+                raise _failure({future.key}, error) from error
             count.add()
     finally:
-        client.cancel([f for f in futures if not f.done()])
+        client.cancel([future for future in futures if not future.done()])
+
+
+def _failure(keys: Iterable[Any], error: Exception) -> ShardError:
+    """Return an error that names the shard, or those that were in work where it cannot be told which."""
+    if isinstance(error, ShardError):
+        return error
+    shards = sorted("/".join(map(str, key[1:])) for key in keys if isinstance(key, tuple))
+    return ShardError(f"shard {' or '.join(shards)} could not be computed: {type(error).__name__}: {error}")

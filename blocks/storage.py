@@ -151,10 +151,21 @@ class StoredArray:
         return (self.path, self.leading, *_stamp(self.path))
 
     def __getitem__(self, index: tuple[slice, ...]) -> Voxels:
-        """Return the voxels of a plain box, as NumPy would: what a lazy array calls."""
+        """Return the voxels of a plain box, as NumPy would: what a lazy array calls.
+
+        Raises
+        ------
+        StoreError
+            When a chunk cannot be read; the message names the array and the box.
+        """
         array = _handle(self.path, self.library)
-        box = array[(0,) * self.leading + tuple(index)]
-        voxels = box.read().result() if self.library == "tensorstore" else box
+        try:
+            box = array[(0,) * self.leading + tuple(index)]
+            voxels = box.read().result() if self.library == "tensorstore" else box
+        except (ValueError, RuntimeError, OSError) as error:
+            box_text = ", ".join(f"{s.start}:{s.stop}" for s in index)
+            msg = f"{self.path} cannot be read at [{box_text}], its file may be damaged: {error}"
+            raise StoreError(msg) from error
         return np.asarray(voxels, dtype=self.dtype)
 
     def read(self, region: Region) -> Voxels:
