@@ -1,7 +1,7 @@
 """An open benchmark of image registration.
 
-``fidopt.board(dataset)`` is a leaderboard as a data frame. It is loaded when it is first asked for: ``import fidopt``
-alone imports nothing else.
+``fidopt.board(dataset)`` is a leaderboard as a data frame, ``fidopt.score(dataset, case, field)`` a field's row. They
+are loaded when they are first asked for: ``import fidopt`` alone imports nothing else.
 """
 
 from importlib import import_module
@@ -10,7 +10,7 @@ from typing import Any
 __version__ = "0.1.0"
 
 #: Name -> the module that holds it. Named as text, so that the layers below do not depend on those above.
-_LAZY = {"board": "fidopt.leaderboard.frame"}
+_LAZY = {"board": "fidopt.leaderboard.frame", "score": "fidopt.scoring.submission"}
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the module holds

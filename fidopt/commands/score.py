@@ -1,0 +1,121 @@
+"""``fidopt score``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from fidopt.commands.options import Json, Where
+from fidopt.commands.output import progress, say, show, show_json
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from fidopt.scoring.submission import Scored, Submission
+
+
+def score(
+    name: str,
+    dataset: str,
+    *cases: str,
+    fields: Path,
+    voxels: Annotated[bool, Parameter(negative=())] = False,
+    machine: str | None = None,
+    where: Where | None = None,
+    json: Json = False,
+) -> int:
+    """Score displacement fields made elsewhere, and write their rows.
+
+    A field is u(x) on the fixed image's grid, in the dataset's unit along the world's axes (LPS): the fixed point x
+    matches x + u(x) in the moving image. A case whose field is missing or cannot be scored gets a row that says why
+    and counts as the unregistered pair.
+
+    Example: `fidopt score mine lung_ct --fields fields`, where `fields/case01/DVF.nii.gz` is the field of case01.
+
+    Parameters
+    ----------
+    name
+        the line's name on the board; it need not be a method here
+    dataset
+        name of a dataset, built before
+    cases
+        some of its cases; by default all
+    fields
+        folder of CASE/DVF.nii.gz (also .mha, .nrrd, .ome.zarr), or of Learn2Reg's disp_FFFF_MMMM.nii.gz
+    voxels
+        the fields are Learn2Reg's: voxels along the index axes
+    machine
+        folder of the results to write to, instead of this host's [FIDOPT_MACHINE]
+    """
+    from fidopt import corpus
+    from fidopt.scoring.submission import score_fields
+
+    roots = (where or Where()).roots()
+    described = corpus.dataset(dataset, roots)
+    with progress(f"scoring {name} on {dataset}") as report:
+        submission = score_fields(
+            name, described, cases, fields=fields, roots=roots, voxels=voxels, machine=machine, progress=report, say=say
+        )
+    if json:
+        show_json(_document(submission))
+    else:
+        show(_table(submission, unit=described.unit))
+        show(f"rows in {submission.line.rows}")
+    return 0
+
+
+def _document(submission: Submission) -> dict[str, object]:
+    line = submission.line
+    return {
+        "method": line.method,
+        "dataset": line.dataset,
+        "machine": line.machine,
+        "file": str(line.rows),
+        "rows": {one.case: _row(one) for one in submission.cases},
+        "mean": _means(submission.cases),
+    }
+
+
+def _row(one: Scored) -> dict[str, object]:
+    row: dict[str, object] = one.row.model_dump(mode="json", by_alias=True)
+    row["landmarks"] = {metric: _spread(errors) for metric, errors in one.landmarks.items()}
+    return row
+
+
+def _spread(errors: tuple[float, ...]) -> dict[str, float]:
+    import numpy as np
+
+    return {"count": len(errors), "mean": float(np.mean(errors)), "median": float(np.median(errors))}
+
+
+def _means(cases: tuple[Scored, ...]) -> dict[str, float]:
+    """Return each metric's mean over the cases that have a value."""
+    columns: dict[str, list[float]] = {}
+    for one in cases:
+        for metric, value in one.row.metrics.items():
+            if value is not None:
+                columns.setdefault(metric, []).append(value)
+    return {metric: sum(values) / len(values) for metric, values in columns.items()}
+
+
+def _table(submission: Submission, *, unit: str) -> Table:
+    from rich.table import Table
+
+    metrics = list(dict.fromkeys(metric for one in submission.cases for metric in one.row.metrics))
+    table = Table(title=f"{submission.line.method} on {submission.line.dataset} (distances in {unit})")
+    table.add_column("case")
+    for metric in metrics:
+        table.add_column(metric, justify="right")
+    for one in submission.cases:
+        mark = " (failed)" if one.row.error else ""
+        table.add_row(one.case + mark, *_cells(one.row.metrics, metrics))
+    if len(submission.cases) > 1:
+        table.add_row("mean", *_cells(_means(submission.cases), metrics))
+    return table
+
+
+def _cells(values: Mapping[str, float | None], metrics: list[str]) -> list[str]:
+    return ["-" if (value := values.get(metric)) is None else f"{value:.5g}" for metric in metrics]

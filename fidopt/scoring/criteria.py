@@ -1,0 +1,212 @@
+"""Criteria that KonfAI's evaluator runs, each a thin reading of one of the engine's kernels.
+
+``evaluation/registration.yml`` names them ``fidopt:scoring:criteria:NAME``: colons throughout, since KonfAI takes a dot
+in such a name for a level of its file and would build the criterion with its defaults, in silence. This module imports
+KonfAI and torch: only the evaluator imports it.
+"""
+
+import math
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from konfai.metric.measure.base import Criterion, CriterionWithAttribute
+from konfai.utils.dataset import Attribute
+
+from blocks.grid import Grid
+from blocks.kernels import histogram, jacobian, overlap, surface
+
+# Annotations stay real objects here: KonfAI reads them to bind a criterion's arguments.
+
+Values = tuple[torch.Tensor, dict[str, float]]
+Number = tuple[torch.Tensor, float]
+
+
+class _LabelCriterion(CriterionWithAttribute):  # type: ignore[misc]  # KonfAI's types are not read
+    """Compares the warped label map with the fixed one, over the labels that both images hold.
+
+    Parameters
+    ----------
+    labels
+        The labels to score; every label but the background by default.
+
+    Notes
+    -----
+    Targets: the fixed label map, and the moving one on its own grid, as it was before it was warped. A label that the
+    moving image never had is not the field's fault and is left out; one that it had and the warp erased is scored.
+    """
+
+    def __init__(self, labels: list[int] | None = None) -> None:
+        super().__init__()
+        self.labels = labels
+
+    def counts(self, warped: npt.NDArray[np.integer], fixed: torch.Tensor, moving: torch.Tensor) -> overlap.LabelCounts:
+        """Count the voxels of the labels to score."""
+        held = np.intersect1d(overlap.distinct(_voxels(fixed)), overlap.distinct(_voxels(moving)))
+        wanted = held if self.labels is None else np.intersect1d(held, self.labels)
+        return overlap.partial(_voxels(fixed), warped).select(int(label) for label in wanted)
+
+
+class Dice(_LabelCriterion):
+    """Dice of each label of both images; one that the warp erased has 0."""
+
+    maximize = True
+
+    def forward(self, output: torch.Tensor, *targets: torch.Tensor, attributes: list[list[Attribute]]) -> Values:
+        """Return each label's Dice."""
+        del attributes
+        counts = self.counts(_voxels(output), targets[0], targets[1])
+        return _values(dict(zip(counts.ids.tolist(), overlap.dice(counts).tolist(), strict=True)))
+
+
+class LabelsLost(_LabelCriterion):
+    """How many labels of both images the warp erased."""
+
+    def forward(self, output: torch.Tensor, *targets: torch.Tensor, attributes: list[list[Attribute]]) -> Number:
+        """Return the number of labels without a voxel left."""
+        del attributes
+        counts = self.counts(_voxels(output), targets[0], targets[1])
+        return _number(float(np.count_nonzero(counts.warped == 0)))
+
+
+class HD95(_LabelCriterion):
+    """Percentile of the distances between the surfaces of each label that the warp kept, in the grid's unit.
+
+    Parameters
+    ----------
+    labels
+        The labels to score; every label but the background by default.
+    percent
+        Of the area-weighted directed distances; the larger of the two directions counts.
+    """
+
+    def __init__(self, labels: list[int] | None = None, percent: float = 95.0) -> None:
+        super().__init__(labels)
+        self.percent = percent
+
+    def forward(self, output: torch.Tensor, *targets: torch.Tensor, attributes: list[list[Attribute]]) -> Values:
+        """Return each label's distance, NaN for a label that the warp erased."""
+        fixed, warped = _voxels(targets[0]), _voxels(output)
+        steps = _grid(fixed.shape, attributes[0][0]).spacing[::-1]
+        counts = self.counts(warped, targets[0], targets[1])
+        values: dict[int, float] = {}
+        ids = [int(label) for label in counts.ids]
+        for label, box in zip(ids, surface.boxes(fixed, warped, ids=ids), strict=True):
+            distances = surface.surface_distances(fixed[box.slices], warped[box.slices], label=label, steps=steps)
+            values[label] = math.nan if distances is None else surface.hausdorff(distances, percent=self.percent)
+        return _values(values)
+
+
+class TREPercentile(Criterion):  # type: ignore[misc]  # KonfAI's types are not read
+    """Percentile of the landmark errors, interpolated between them as ``numpy.percentile`` does.
+
+    Parameters
+    ----------
+    percent
+        Which one.
+    """
+
+    def __init__(self, percent: float = 95.0) -> None:
+        super().__init__()
+        self.percent = percent
+
+    def forward(self, output: torch.Tensor, *targets: torch.Tensor) -> Number:
+        """Return the percentile of the distances between two lists of points, (1, n, ndim) each."""
+        errors = torch.linalg.norm(output - targets[0], dim=2).ravel().numpy()
+        return _number(float(np.percentile(errors, self.percent)))
+
+
+class _FieldCriterion(CriterionWithAttribute):  # type: ignore[misc]  # KonfAI's types are not read
+    """Looks at the Jacobian determinants of a displacement field.
+
+    Parameters
+    ----------
+    inside
+        "everywhere"; "body", where the target image is above its Otsu threshold; "mask", where the target is not 0.
+    margin
+        Voxels left out on each side before the spread is taken.
+    offset
+        Added to the determinant before its logarithm.
+    """
+
+    accepts_output_attributes = True
+
+    def __init__(
+        self, inside: Literal["everywhere", "body", "mask"] = "everywhere", margin: int = 2, offset: float = 3.0
+    ) -> None:
+        super().__init__()
+        self.inside = inside
+        self.margin = margin
+        self.offset = offset
+
+    def regularity(self, field: torch.Tensor, target: torch.Tensor, attribute: Attribute) -> jacobian.Regularity:
+        """Return what the field's determinants add up to, over the voxels that count."""
+        vectors = field[0].numpy()
+        mask = None
+        if self.inside == "mask":
+            mask = _voxels(target) != 0
+        elif self.inside == "body":
+            mask = _foreground(target[0].numpy())
+        grid = _grid(vectors.shape[1:], attribute)
+        return jacobian.regularity(vectors, grid, mask=mask, margin=self.margin, offset=self.offset)
+
+
+class SDlogJ(_FieldCriterion):
+    """Standard deviation of the logarithm of the determinants."""
+
+    def forward(
+        self,
+        output: torch.Tensor,
+        *targets: torch.Tensor,
+        attributes: list[list[Attribute]],
+        output_attributes: list[Attribute],
+    ) -> Number:
+        """Return the deviation, NaN where no voxel is left."""
+        del attributes
+        return _number(self.regularity(output, targets[0], output_attributes[0]).spread)
+
+
+class Folds(_FieldCriterion):
+    """Fraction of the voxels whose determinant is not positive."""
+
+    def __init__(self, inside: Literal["everywhere", "body", "mask"] = "everywhere") -> None:
+        super().__init__(inside)
+
+    def forward(
+        self,
+        output: torch.Tensor,
+        *targets: torch.Tensor,
+        attributes: list[list[Attribute]],
+        output_attributes: list[Attribute],
+    ) -> Number:
+        """Return the fraction, NaN where there is no voxel."""
+        del attributes
+        return _number(self.regularity(output, targets[0], output_attributes[0]).folded)
+
+
+def _voxels(labels: torch.Tensor) -> npt.NDArray[np.integer]:
+    """Return a batch of one label map as an array ([z,] y, x)."""
+    array: npt.NDArray[np.integer] = labels[0, 0].numpy()
+    return array
+
+
+def _grid(shape: tuple[int, ...], attribute: Attribute) -> Grid:
+    origin, spacing, direction = (attribute.get_np_array(key) for key in ("Origin", "Spacing", "Direction"))
+    return Grid.of(shape, spacing=spacing.tolist(), origin=origin.tolist(), direction=direction.ravel().tolist())
+
+
+def _foreground(image: npt.NDArray[np.generic]) -> npt.NDArray[np.bool_]:
+    """Return where an image (channels, [z,] y, x), its channels averaged, is above its Otsu threshold."""
+    values = image[0] if image.shape[0] == 1 else image.mean(axis=0, dtype=np.float64)
+    low, high = histogram.partial_range(values)
+    counts = histogram.partial(values, low=low, high=high)
+    return np.asarray(values > histogram.otsu(counts, low=low, high=high))
+
+
+def _values(values: dict[int, float]) -> Values:
+    return torch.tensor(0.0), {str(label): value for label, value in values.items()}
+
+
+def _number(value: float | None) -> Number:
+    return torch.tensor(0.0), math.nan if value is None else value

@@ -1,0 +1,126 @@
+"""One case scored: its truth staged beside the field, measured by KonfAI, and read back as metrics of a row."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from blocks.transforms import DisplacementField
+from fidopt.corpus import Case
+from fidopt.errors import UsageError
+from fidopt.resources import packaged_share
+from fidopt.scoring.evaluator import Report, evaluate, require_konfai
+from fidopt.scoring.field import zero_field
+from fidopt.scoring.plan import Evidence, Plan, plan
+from fidopt.scoring.staging import Staging
+
+_NO_LABEL = "the fixed and the moving label map have no label in common"
+_NO_SURFACE = "the warp kept none of the labels, so there is no surface to measure from"
+_NO_VOXEL = "no voxel {where}is left two voxels away from the faces of the grid"
+_WHERE = {"sdlogj": "", "sdlogj_body": "of the fixed image's foreground ", "sdlogj_mask": "of the fixed mask "}
+_EMPTY = {
+    "folds_body": "the fixed image has one value, hence no foreground",
+    "folds_mask": "the fixed mask is empty",
+}
+
+
+@dataclass(frozen=True)
+class Scores:
+    """What a field is worth on one case.
+
+    Parameters
+    ----------
+    metrics
+        Metric of a row -> value, None where it cannot be computed.
+    labels
+        Metric -> label -> value, None where it cannot be computed.
+    reasons
+        Metric -> why it is None.
+    landmarks
+        Metric -> the error of every landmark pair, in the order of the files.
+    evaluation
+        The evaluation as KonfAI resolved it.
+    """
+
+    metrics: dict[str, float | None]
+    labels: dict[str, dict[str, float | None]] = field(default_factory=dict)
+    reasons: dict[str, str] = field(default_factory=dict)
+    landmarks: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    evaluation: str = ""
+
+
+def score_case(
+    case: Case, displacement: DisplacementField | None, *, workdir: Path | None = None, template: Path | None = None
+) -> Scores:
+    """Score a field on a case.
+
+    Parameters
+    ----------
+    case
+        A built registration case.
+    displacement
+        u on the fixed grid (:func:`fidopt.scoring.field.read_scored_field`); None for the pair unregistered.
+    workdir
+        A folder to stage in, the system's temporary one by default; what is staged is removed.
+    template
+        The evaluation file, ``evaluation/registration.yml`` by default.
+
+    Raises
+    ------
+    UsageError
+        When the case is not one of registration.
+    MissingError
+        Where KonfAI is absent.
+    InputError
+        When the evaluation file or the truth is damaged.
+    """
+    if case.dataset.task != "registration":
+        msg = f"{case.dataset.name} is a {case.dataset.task} dataset: displacement fields score registration alone"
+        raise UsageError(msg)
+    require_konfai()
+    staging = Staging(case, displacement or zero_field(case.fixed_grid()))
+    asked = plan(template or packaged_share() / "evaluation" / "registration.yml", _evidence(case))
+    with tempfile.TemporaryDirectory(prefix="fidopt-score-", dir=workdir) as scratch:
+        folder = Path(scratch).resolve()
+        roots = staging.write(folder, asked.groups)
+        report = evaluate(asked.metrics, roots=roots, name=case.dataset.name, case=case.name, folder=folder)
+    return _scores(asked, report, diagonal=staging.grid.diagonal)
+
+
+def _evidence(case: Case) -> Evidence:
+    return Evidence(
+        label_sets=tuple(case.label_sets()),
+        landmark_sets=tuple(case.landmark_sets()),
+        labels=tuple(int(label) for label in case.dataset.truth.labels),
+        image=case.fixed.is_dir(),
+        mask="fixed_mask" in case.masks(),
+    )
+
+
+def _scores(asked: Plan, report: Report, *, diagonal: float) -> Scores:
+    metrics: dict[str, float | None] = {}
+    labels: dict[str, dict[str, float | None]] = {}
+    landmarks: dict[str, tuple[float, ...]] = {}
+    for key, metric in asked.results.items():
+        metrics[metric] = report.values[key]
+        parts = {k.removeprefix(f"{key}:"): v for k, v in report.values.items() if k.startswith(f"{key}:")}
+        if metric.partition("_")[0] == "tre" and parts:
+            landmarks[metric] = tuple(math.nan if v is None else v for v in parts.values())
+        elif parts or metric.partition("_")[0] in {"dice", "hd95"}:
+            labels[metric] = parts
+    if "tre" in metrics:
+        tre = metrics["tre"]
+        metrics["rtre"] = None if tre is None else tre / diagonal
+    reasons = {metric: _reason(metric, labels) for metric, value in metrics.items() if value is None}
+    return Scores(metrics, labels, reasons, landmarks, report.resolved)
+
+
+def _reason(metric: str, labels: Mapping[str, Mapping[str, float | None]]) -> str:
+    if metric in labels:
+        return _NO_SURFACE if labels[metric] else _NO_LABEL
+    if metric in _WHERE:
+        return _NO_VOXEL.format(where=_WHERE[metric])
+    return _EMPTY.get(metric, "it is not a number")

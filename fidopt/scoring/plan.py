@@ -1,0 +1,163 @@
+"""Which blocks of ``evaluation/registration.yml`` a case takes, filled, and the metric that each result becomes."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from fidopt.errors import InputError
+
+#: output group -> target groups -> criterion -> arguments
+Metrics = dict[str, dict[str, dict[str, dict[str, Any]]]]
+
+#: block -> criterion's class -> the metric its value is; ``_SET`` is replaced by the set's name.
+_METRICS: dict[str, dict[str, str]] = {
+    "labels": {"Dice": "dice", "HD95": "hd95", "LabelsLost": "labels_lost"},
+    "label_set": {"Dice": "dice_$set", "HD95": "hd95_$set"},
+    "landmarks": {"TRE": "tre", "TREPercentile": "tre_p95"},
+    "landmark_set": {"TRE": "tre_$set"},
+    "field": {"SDlogJ": "sdlogj", "Folds": "folds"},
+    "field_body": {"SDlogJ": "sdlogj_body", "Folds": "folds_body"},
+    "field_mask": {"SDlogJ": "sdlogj_mask", "Folds": "folds_mask"},
+}
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What a case has to be scored on.
+
+    Parameters
+    ----------
+    label_sets, landmark_sets
+        Names; the first set's is ``""``.
+    labels
+        The labels that the descriptor names, those of the first set to score; all where it names none.
+    image, mask
+        Whether there is a fixed image, and a fixed mask.
+    """
+
+    label_sets: tuple[str, ...]
+    landmark_sets: tuple[str, ...]
+    labels: tuple[int, ...]
+    image: bool
+    mask: bool
+
+    def blocks(self) -> Iterator[tuple[str, str]]:
+        """Yield each block to take, with the set it is filled for (``""`` where it needs none)."""
+        for kind, sets in (("label", self.label_sets), ("landmark", self.landmark_sets)):
+            for name in sets:
+                yield (f"{kind}_set", name) if name else (f"{kind}s", "")
+        yield "field", ""
+        if self.image:
+            yield "field_body", ""
+        if self.mask:
+            yield "field_mask", ""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What KonfAI is asked.
+
+    Parameters
+    ----------
+    metrics
+        The filled blocks, merged.
+    results
+        Key of a result in KonfAI's report (``output:target:Name``) -> metric of a row.
+    """
+
+    metrics: Metrics
+    results: dict[str, str]
+
+    @property
+    def groups(self) -> frozenset[str]:
+        """Names of everything that has to be staged."""
+        targets = (part for output in self.metrics.values() for target in output for part in target.split(";"))
+        return frozenset(self.metrics) | frozenset(targets)
+
+
+def plan(template: Path, evidence: Evidence) -> Plan:
+    """Fill the blocks of an evaluation file that a case takes.
+
+    Raises
+    ------
+    InputError
+        When the file has a block, a criterion or an argument that does not exist, or lacks a block.
+    """
+    blocks = read_blocks(template)
+    metrics: Metrics = {}
+    results: dict[str, str] = {}
+    for block, name in evidence.blocks():
+        filled = _fill(blocks[block], {"$labels": list(evidence.labels) or None, "$set": name})
+        for output, targets in filled.items():
+            for target, criteria in targets.items():
+                metrics.setdefault(output, {}).setdefault(target, {}).update(criteria)
+                for criterion in criteria:
+                    short = criterion.rsplit(":", 1)[-1]
+                    results[f"{output}:{target}:{short}"] = _METRICS[block][short].replace("$set", name)
+    return Plan(metrics, results)
+
+
+def read_blocks(template: Path) -> dict[str, Metrics]:
+    """Read an evaluation file and hold every key in it against what exists. Raises as :func:`plan`."""
+    try:
+        blocks = yaml.safe_load(template.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        msg = f"{template}: cannot be read as YAML: {error}"
+        raise InputError(msg) from error
+    problems = list(_problems(blocks)) if isinstance(blocks, Mapping) else [f"must be a mapping, got {blocks!r}"]
+    if problems:
+        raise InputError("\n".join(f"{template}: {problem}" for problem in problems))
+    return dict(blocks)
+
+
+def _problems(blocks: Mapping[str, Any]) -> Iterator[str]:
+    yield from (f"{block}: the block is missing" for block in _METRICS if block not in blocks)
+    for block, outputs in blocks.items():
+        if block not in _METRICS:
+            yield f"{block}: unknown block; the blocks are {', '.join(_METRICS)}"
+            continue
+        for where, criterion, arguments in _criteria(block, outputs):
+            known = _METRICS[block]
+            if criterion.rsplit(":", 1)[-1] not in known:
+                yield f"{where}: this block's criteria are {', '.join(known)}"
+            elif "." in criterion:
+                # KonfAI would build it with its defaults, without a word.
+                yield f"{where}: must be written with colons throughout, {criterion.replace('.', ':')}"
+            else:
+                yield from (f"{where}.{problem}" for problem in _argument_problems(criterion, arguments))
+
+
+def _criteria(block: str, outputs: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    for output, targets in outputs.items():
+        for target, criteria in targets.items():
+            for criterion, arguments in criteria.items():
+                yield f"{block}.{output}.{target}.{criterion}", criterion, arguments or {}
+
+
+def _argument_problems(criterion: str, arguments: Mapping[str, Any]) -> Iterator[str]:
+    module, _, name = criterion.rpartition(":")
+    known = list(inspect.signature(getattr(import_module(module.replace(":", ".") or _KONFAI), name)).parameters)
+    for argument in arguments:
+        if argument not in known:
+            yield f"{argument}: unknown argument; {name} takes {', '.join(known) or 'none'}"
+    yield from (f"{argument}: is missing; say its value" for argument in known if argument not in arguments)
+
+
+_KONFAI = "konfai.metric.measure"
+
+
+def _fill(value: Any, values: Mapping[str, Any]) -> Any:  # noqa: ANN401 - any YAML value
+    if isinstance(value, Mapping):
+        return {_fill(key, values): _fill(inner, values) for key, inner in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_fill(inner, values) for inner in value]
+    if isinstance(value, str):
+        return values[value] if value in values else value.replace("$set", values["$set"])
+    return value

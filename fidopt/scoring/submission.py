@@ -1,0 +1,195 @@
+"""Fields made elsewhere, scored as rows: a case without a usable field is a row too, with the unregistered pair's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from blocks.transforms import DisplacementField
+from fidopt import corpus, resources
+from fidopt.corpus import Case
+from fidopt.descriptors.dataset import Dataset
+from fidopt.descriptors.rows import Failure, LineName, Row
+from fidopt.errors import FieldError, UsageError
+from fidopt.images.atomic import written_whole
+from fidopt.resources import Roots
+from fidopt.results import Line, add_row, corpus_digest, machine_here, new_row
+from fidopt.scoring.evaluation import Scores, score_case
+from fidopt.scoring.evaluator import require_konfai
+from fidopt.scoring.field import find_field, read_scored_field
+
+
+@dataclass(frozen=True)
+class Scored:
+    """One case of a submission.
+
+    Parameters
+    ----------
+    case
+        Its name.
+    row
+        What was written.
+    landmarks
+        Metric -> the error of every landmark pair, in the order of the files.
+    """
+
+    case: str
+    row: Row
+    landmarks: Mapping[str, tuple[float, ...]]
+
+
+@dataclass(frozen=True)
+class Submission:
+    """What was scored, and the line it was written to."""
+
+    line: Line
+    cases: tuple[Scored, ...]
+
+
+def _nothing(*_: object) -> None:
+    pass
+
+
+def score_fields(
+    name: str,
+    dataset: Dataset,
+    cases: Sequence[str] = (),
+    *,
+    fields: Path,
+    roots: Roots,
+    voxels: bool = False,
+    machine: str | None = None,
+    progress: Callable[[int, int], None] = _nothing,
+    say: Callable[[str], None] = _nothing,
+) -> Submission:
+    """Score the fields of a folder and write their rows, one as each case is done.
+
+    Parameters
+    ----------
+    name
+        The line's name; it need not be a method here.
+    dataset
+        A registration dataset, its cases built.
+    cases
+        Some of its cases; by default all.
+    fields
+        Holds ``<case>/DVF.*``, or Learn2Reg's ``disp_FFFF_MMMM.*``.
+    voxels
+        The fields are voxels along the index axes, as Learn2Reg has them.
+    machine
+        The folder of ``roots.results`` to write to; by default this host's.
+    progress, say
+        Told how many cases are done, and what a person should know.
+
+    Raises
+    ------
+    UsageError
+        When the name is not one, or the folder holds no field of any of the cases.
+    MissingError
+        When a case is not built, or KonfAI is absent.
+    """
+    require_konfai()
+    _check_name(name)
+    built = corpus.cases(dataset, cases, roots)
+    found = {case.name: _found(fields, case) for case in built}
+    if not any(found.values()):
+        msg = f"{fields} holds no field of {dataset.name}: CASE/DVF.nii.gz is looked for, or disp_FFFF_MMMM.nii.gz in"
+        msg = f"{msg} Learn2Reg's numbering, for the cases {', '.join(found)}"
+        raise UsageError(msg)
+    line = Line(roots.results, machine_here(roots, name=machine, say=say).name, name, dataset.name)
+    digest = corpus_digest(dataset, roots)
+    scored = []
+    for number, case in enumerate(built):
+        progress(number, len(built))
+        scores, failure = score_or_fail(case, found[case.name], voxels=voxels)
+        if failure is not None:
+            say(f"{dataset.name}/{case.name}: {failure.reason}; it counts as the unregistered pair")
+        row = row_of(scores, failure)
+        add_row(line, case.name, row, checksums=digest, say=say)
+        with written_whole(line.evaluation) as part:
+            part.write_text(scores.evaluation, encoding="utf-8")
+        scored.append(Scored(case.name, row, scores.landmarks))
+    progress(len(built), len(built))
+    return Submission(line, tuple(scored))
+
+
+def score(
+    dataset: str | Dataset,
+    case: str,
+    field: str | Path | DisplacementField | None,
+    *,
+    voxels: bool = False,
+    roots: Roots | None = None,
+) -> Row:
+    """Score one field on one built case; nothing is written.
+
+    Parameters
+    ----------
+    dataset, case
+        Names.
+    field
+        A file or store, u on the fixed grid in memory, or None for the unregistered pair.
+    voxels
+        A file's components are voxels along the index axes, as Learn2Reg has them.
+    roots
+        The folders to work in; by default those of the FIDOPT_* variables and the working folder.
+
+    Returns
+    -------
+    Row
+        Its ``error`` says why where the field cannot be scored; its metrics are then the unregistered pair's.
+    """
+    where = roots or resources.roots()
+    described = corpus.dataset(dataset, where) if isinstance(dataset, str) else dataset
+    built = corpus.case(described, case, where)
+    if field is None or isinstance(field, DisplacementField):
+        return row_of(score_case(built, field), None)
+    return row_of(*score_or_fail(built, Path(field), voxels=voxels))
+
+
+def score_or_fail(
+    case: Case, field: Path | FieldError | None, *, voxels: bool = False
+) -> tuple[Scores, Failure | None]:
+    """Score a field file, or say why it cannot be and score the unregistered pair in its place.
+
+    Parameters
+    ----------
+    case
+        A built case.
+    field
+        The file, store or folder of it; None where there is none; the error, where it was refused already.
+    voxels
+        The components are voxels along the index axes, as Learn2Reg has them.
+    """
+    try:
+        if isinstance(field, FieldError):
+            raise field
+        if field is None:
+            msg = "there is no field"
+            raise FieldError(msg)
+        return score_case(case, read_scored_field(field, case, voxels=voxels)), None
+    except FieldError as error:
+        return score_case(case, None), Failure(stage="field", reason=" ".join(str(error).split()))
+
+
+def row_of(scores: Scores, failure: Failure | None) -> Row:
+    """Return the row of a field made elsewhere: no time, no memory."""
+    return new_row(scores.metrics, labels=scores.labels, reasons=scores.reasons, error=failure)
+
+
+def _found(fields: Path, case: Case) -> Path | FieldError | None:
+    try:
+        return find_field(fields, case)
+    except FieldError as error:
+        return error
+
+
+def _check_name(name: str) -> None:
+    try:
+        TypeAdapter(LineName).validate_python(name)
+    except ValidationError as error:
+        msg = f"{name!r} cannot name a line: letters, digits, '.', '_' and '-', with an optional @VARIANT"
+        raise UsageError(msg) from error

@@ -1,0 +1,123 @@
+"""``fidopt score`` as a person or a program calls it."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import blocks
+from blocks.grid import Grid
+from fidopt.cli import main
+from fidopt.images.landmarks import write_landmarks
+from fidopt.images.nifti import write_field
+
+pytest.importorskip("konfai", reason="KonfAI is not installed")
+
+GRID = Grid.of((9, 10, 11), spacing=(1.0, 1.5, 2.0))
+
+
+@pytest.fixture
+def corpus(tmp_path, monkeypatch) -> Path:
+    """Return a working folder with one built case of points and a fixed mask."""
+    truth = {"grade": "expert", "by": "us", "checked": "by us", "limits": "none", "labels": {}}
+    document = {
+        "name": "points",
+        "title": "Points",
+        "task": "registration",
+        "dimension": 3,
+        "unit": "mm",
+        "modalities": {"fixed": "ct", "moving": "ct"},
+        "masks": ["fixed_mask"],
+        "spdx": "CC0-1.0",
+        "citation": "-",
+        "source": {"url": "-", "files": {"x": "sha256:" + "0" * 64}},
+        "cases": {"one": {"source": "-", "learn2reg": "0007_0008", "subjects": ["a", "a"]}},
+        "truth": truth,
+    }
+    folder = tmp_path / "share" / "datasets" / "points"
+    folder.mkdir(parents=True)
+    (folder / "dataset.json").write_text(json.dumps(document))
+    case = tmp_path / "corpus" / "points" / "one"
+    (case / "truth").mkdir(parents=True)
+    mask = blocks.image_of(np.ones(GRID.shape, np.uint8), GRID, kind="labels")
+    blocks.write_image(case / "fixed_mask.ome.zarr", mask)
+    fixed = GRID.world([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    write_landmarks(case / "truth" / "fixed_landmarks.csv", fixed)
+    write_landmarks(case / "truth" / "moving_landmarks.csv", fixed + np.array([3.0, 4.0, 0.0]))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def _field(path: Path, vector: tuple[float, float, float]) -> None:
+    vectors = np.empty((3, *GRID.shape), dtype=np.float32)
+    vectors[:] = np.array(vector).reshape(3, 1, 1, 1)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_field(path, vectors, GRID)
+
+
+def _learn2reg(path: Path, vector: tuple[float, float, float]) -> None:
+    import nibabel
+
+    voxels = np.empty((*GRID.shape[::-1], 3), dtype=np.float32)
+    voxels[:] = vector
+    path.parent.mkdir(parents=True, exist_ok=True)
+    nibabel.save(nibabel.Nifti1Image(voxels, np.eye(4)), path)
+
+
+def _score(*words: str) -> int:
+    return main(["score", *words, "--share", "share", "--machine", "here"])
+
+
+def test_json_is_the_only_thing_on_stdout(corpus, capsys):
+    _field(corpus / "fields" / "one" / "DVF.nii.gz", (3.0, 0.0, 0.0))
+    assert _score("mine", "points", "--fields", "fields", "--json") == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["rows"]["one"]["metrics"]["tre"] == pytest.approx(4.0)
+    assert document["rows"]["one"]["landmarks"]["tre"] == {"count": 2, "mean": 4.0, "median": 4.0}
+    assert document["mean"]["tre"] == pytest.approx(4.0)
+    assert Path(document["file"]).is_file()
+
+
+def test_a_person_gets_a_table_and_where_the_rows_are(corpus, capsys):
+    _field(corpus / "fields" / "one" / "DVF.nii.gz", (3.0, 0.0, 0.0))
+    assert _score("mine", "points", "--fields", "fields") == 0
+    printed = capsys.readouterr().out
+    assert "tre" in printed
+    assert "results/here/mine/points.json" in printed
+
+
+def test_learn2regs_fields_are_read_by_their_numbers_in_voxels(corpus, capsys):
+    _learn2reg(corpus / "fields" / "disp_0007_0008.nii.gz", (3.0, 2.0, 0.0))
+    assert _score("mine", "points", "--fields", "fields", "--voxels", "--json") == 0
+    row = json.loads(capsys.readouterr().out)["rows"]["one"]
+    assert row["error"] is None
+    assert row["metrics"]["tre"] == pytest.approx(1.0)
+
+
+def test_learn2regs_fields_without_voxels_fail_and_say_so(corpus, capsys):
+    _learn2reg(corpus / "fields" / "disp_0007_0008.nii.gz", (0.0, 0.0, 0.0))
+    assert _score("mine", "points", "--fields", "fields", "--json") == 0
+    captured = capsys.readouterr()
+    row = json.loads(captured.out)["rows"]["one"]
+    assert "--voxels" in row["error"]["reason"]
+    assert row["metrics"]["tre"] == pytest.approx(5.0)
+    assert "counts as the unregistered pair" in captured.err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["mine", "nothing", "--fields", "fields"], "nothing"),
+        (["mine", "points", "two", "--fields", "fields"], "no case 'two'"),
+        (["mine", "points", "--fields", "elsewhere"], "holds no field"),
+        (["mine", "points"], "--fields"),
+    ],
+)
+def test_wrong_use_is_one_line_and_code_two(corpus, capsys, words, message):
+    _field(corpus / "fields" / "one" / "DVF.nii.gz", (3.0, 0.0, 0.0))
+    assert _score(*words) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert message in captured.err
+    assert captured.err.count("\n") == 1

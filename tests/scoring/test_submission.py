@@ -1,0 +1,115 @@
+"""A folder of fields becomes rows, a field that cannot be scored among them."""
+
+import json
+
+import numpy as np
+import pytest
+
+import fidopt
+from fidopt import corpus
+from fidopt.errors import MissingError, UsageError
+from fidopt.images.nifti import write_field
+from fidopt.results import read_rows
+from fidopt.scoring.submission import score, score_fields
+
+pytest.importorskip("konfai", reason="KonfAI is not installed")
+
+SHIFT = (3.0, -4.0, 2.0)
+
+
+@pytest.fixture
+def dataset(make_case, roots):
+    make_case(shift=SHIFT)
+    make_case(shift=SHIFT, name="case02")
+    return corpus.dataset("tiny", roots)
+
+
+@pytest.fixture
+def fields(tmp_path, grids):
+    """Return a folder with the right field of one case, and a field with one bad value for the other."""
+    grid = grids()[0]
+    vectors = np.empty((3, *grid.shape), dtype=np.float32)
+    vectors[:] = np.array(SHIFT).reshape(3, 1, 1, 1)
+    folder = tmp_path / "fields"
+    for case in ("case01", "case02"):
+        (folder / case).mkdir(parents=True)
+        if case == "case02":
+            vectors[0, 1, 2, 3] = np.nan
+        write_field(folder / case / "DVF.nii.gz", vectors, grid)
+    return folder
+
+
+def test_a_good_field_and_a_bad_one_are_two_rows(dataset, fields, roots):
+    said: list[str] = []
+    submission = score_fields("mine", dataset, fields=fields, roots=roots, machine="here", say=said.append)
+    rows = read_rows(roots.results / "here" / "mine" / "tiny.json")
+    assert rows is not None
+    good, bad = rows.rows["case01"], rows.rows["case02"]
+    assert good.error is None
+    assert good.metrics["dice"] > 0.8
+    assert (good.time_s, good.peak_ram_mib) == (None, None)
+    assert bad.error is not None
+    assert bad.error.stage == "field"
+    assert "(3, 2, 1)" in bad.error.reason
+    assert bad.metrics == score(dataset, "case02", None, roots=roots).metrics
+    assert any("case02" in message and "unregistered" in message for message in said)
+    assert [one.case for one in submission.cases] == ["case01", "case02"]
+
+
+def test_the_resolved_evaluation_is_kept_beside_the_rows(dataset, fields, roots):
+    line = score_fields("mine", dataset, ["case01"], fields=fields, roots=roots, machine="here").line
+    text = line.evaluation.read_text()
+    assert "fidopt:scoring:criteria:HD95" in text
+    assert "images:omezarr" in text
+    assert str(roots.results.parent) not in text
+
+
+def test_scoring_again_writes_the_same_bytes(dataset, fields, roots):
+    files = []
+    for _ in range(2):
+        line = score_fields("mine", dataset, fields=fields, roots=roots, machine="here").line
+        files.append((line.rows.read_bytes(), line.evaluation.read_bytes()))
+    assert files[0] == files[1]
+
+
+def test_a_case_without_a_field_counts_as_the_unregistered_pair(dataset, fields, roots):
+    (fields / "case02" / "DVF.nii.gz").unlink()
+    cases = score_fields("mine", dataset, fields=fields, roots=roots, machine="here").cases
+    assert cases[0].row.error is None
+    assert cases[1].row.error is not None
+    assert "no field" in cases[1].row.error.reason
+
+
+def test_a_folder_without_any_field_is_refused_and_nothing_is_written(dataset, roots, tmp_path):
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UsageError, match="holds no field of tiny"):
+        score_fields("mine", dataset, fields=tmp_path / "empty", roots=roots, machine="here")
+    assert not (roots.results / "here" / "mine").exists()
+
+
+@pytest.mark.parametrize("name", ["../mine", "a b", "", "a@", ".x"])
+def test_a_name_that_is_not_one_is_refused(dataset, fields, roots, name):
+    with pytest.raises(UsageError, match="cannot name a line"):
+        score_fields(name, dataset, fields=fields, roots=roots, machine="here")
+
+
+def test_cases_that_are_not_built_are_refused_with_what_to_do(make_case, fields, roots):
+    make_case()
+    with pytest.raises(MissingError, match="fidopt build tiny case02"):
+        score_fields("mine", corpus.dataset("tiny", roots), fields=fields, roots=roots, machine="here")
+
+
+def test_one_field_is_scored_from_python(dataset, fields, roots):
+    assert fidopt.score is score
+    row = fidopt.score("tiny", "case01", fields / "case01" / "DVF.nii.gz", roots=roots)
+    assert row.error is None
+    assert row.metrics["dice"] > 0.8
+    bad = fidopt.score("tiny", "case02", str(fields / "case02" / "DVF.nii.gz"), roots=roots)
+    assert bad.error is not None
+    json.dumps(bad.model_dump(mode="json"), allow_nan=False)
+
+
+def test_scoring_without_konfai_says_what_to_install(dataset, fields, roots, monkeypatch):
+    monkeypatch.setattr("fidopt.scoring.evaluator.importlib.util.find_spec", lambda name: None)
+    with pytest.raises(MissingError, match=r"konfai and torch .* pip install 'fidopt\[score\]'"):
+        score_fields("mine", dataset, fields=fields, roots=roots, machine="here")
