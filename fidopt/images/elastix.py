@@ -35,18 +35,19 @@ def read_elastix(path: str | Path) -> Transform:
     InputError
         When a transform is of a kind that is not read, a key is missing, or the files go round in a circle.
     """
-    stages: list[Transform] = []
-    where: Path | None = Path(path)
-    seen: set[Path] = set()
-    while where is not None:
-        if where.resolve() in seen:
-            msg = f"{where}: its initial transforms go round in a circle"
-            raise InputError(msg)
-        seen.add(where.resolve())
-        parameters = parse(where)
-        stages.insert(0, _stage(where, parameters))
-        where = _initial(where, parameters)
+    stages = [_stage(file, parse(file)) for file in reversed(chain(path))]
     return stages[0] if len(stages) == 1 else Composite(tuple(stages))
+
+
+def chain(path: str | Path) -> list[Path]:
+    """Return a parameter file and those of its initial transforms, the one that is applied first last."""
+    files = [Path(path)]
+    while (initial := _initial(files[-1], parse(files[-1]))) is not None:
+        if initial.resolve() in {file.resolve() for file in files}:
+            msg = f"{initial}: its initial transforms go round in a circle"
+            raise InputError(msg)
+        files.append(initial)
+    return files
 
 
 def parse(path: Path) -> dict[str, tuple[str, ...]]:

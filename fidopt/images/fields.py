@@ -75,20 +75,21 @@ def check_finite(vectors: Any, *, name: str) -> None:  # noqa: ANN401 - an array
     Raises
     ------
     FieldError
-        With how many values are not finite, and where the first is.
+        With how many voxels are not finite, and where the first is.
     """
     wrong, first, step = 0, None, 64
     for start in range(0, vectors.shape[1], step):
         slab = np.asarray(vectors[:, start : start + step])
-        bad = ~np.isfinite(slab)
+        bad = ~np.isfinite(slab).all(axis=0)
         if not bad.any():
             continue
         wrong += int(bad.sum())
         if first is None:
-            voxel = np.argwhere(bad.any(axis=0))[0]
+            voxel = np.argwhere(bad)[0]
             first = (int(voxel[0]) + start, *(int(v) for v in voxel[1:]))
     if first is not None:
-        msg = f"{name}: {wrong} values of the field are not finite, the first at voxel {_xyz(first)} (x, y, z from 0)"
+        which = "1 voxel is" if wrong == 1 else f"{wrong} voxels are"
+        msg = f"{name}: {which} not finite in the field, the first at index {_xyz(first)} (x first, from 0)"
         raise FieldError(msg)
 
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 import numpy as np
 import xarray as xr
-from blocks.execute import compute
 
+from blocks.execute import compute
 from blocks.image import grid_of, unit_of
 from fidopt.errors import InputError
 from fidopt.images import nifti, tiff, volumes
 from fidopt.images.readers import NIFTI
 
+#: What of an image's geometry a file keeps.
+Keeps = Literal["geometry", "spacing", "nothing"]
 #: Endings of the files that are written.
 WRITTEN = (*NIFTI, *volumes.WRITTEN_ENDINGS, ".tif", ".tiff")
 
@@ -68,7 +70,9 @@ def not_kept(path: str | Path, image: xr.DataArray) -> list[str]:
     return lost
 
 
-def differences(written: xr.DataArray, image: xr.DataArray, *, tolerance: float, geometry: bool = True) -> list[str]:
+def differences(
+    written: xr.DataArray, image: xr.DataArray, *, tolerance: float, keeps: Keeps = "geometry", factor: float = 1.0
+) -> list[str]:
     """Compare an image that was read back with the one that was written.
 
     Parameters
@@ -77,8 +81,10 @@ def differences(written: xr.DataArray, image: xr.DataArray, *, tolerance: float,
         Dims ([c,] [z,] y, x), lazy or not; compared block by block.
     tolerance
         Relative to the spacing, how far the geometry may be; zero asks for the same numbers.
-    geometry
-        Compare origin and direction too, not the spacing alone.
+    keeps
+        What of the geometry the format keeps: all of it, the spacing, or nothing.
+    factor
+        Length of the image's unit in that of the one read back.
 
     Returns
     -------
@@ -89,17 +95,18 @@ def differences(written: xr.DataArray, image: xr.DataArray, *, tolerance: float,
     if written.shape != image.shape:
         return [f"its shape is {written.shape}, expected {image.shape}"]
     ours, theirs = grid_of(image), grid_of(written)
+    pairs = [
+        ("spacing", np.array(ours.spacing) * factor, theirs.spacing),
+        ("origin", np.array(ours.origin) * factor, theirs.origin),
+        ("direction", np.array(ours.direction), theirs.direction),
+    ]
     found: list[str] = []
-    pairs: list[tuple[str, Any, Any]] = [("spacing", ours.spacing, theirs.spacing)]
-    if geometry:
-        pairs += [("origin", ours.origin, theirs.origin), ("direction", ours.direction, theirs.direction)]
-    for what, expected, got in pairs:
-        atol = tolerance * (1.0 if what == "direction" else min(ours.spacing))
+    for what, expected, got in pairs[: {"geometry": 3, "spacing": 1, "nothing": 0}[keeps]]:
+        atol = tolerance * (1.0 if what == "direction" else min(theirs.spacing))
         if not np.allclose(got, expected, rtol=tolerance, atol=atol):
-            found.append(f"its {what} is {got}, expected {expected}")
-    wrong = different_voxels(written, image)
-    if wrong:
-        found.append(f"{wrong} of {image.size} voxels differ")
+            found.append(f"its {what} is {got}, expected {tuple(expected.tolist())}")
+    if wrong := different_voxels(written, image):
+        found.append(f"{wrong} of {image.size} values differ")
     return found
 
 

@@ -1,0 +1,47 @@
+"""``fidopt field``."""
+
+from __future__ import annotations
+
+from fidopt.commands.options import Json, Overwrite
+from fidopt.commands.output import progress, show, show_json
+from fidopt.errors import UsageError
+
+
+def field(
+    *transforms: str,
+    like: str,
+    overwrite: Overwrite = False,
+    json: Json = False,
+) -> int:
+    """Write transforms as one displacement field.
+
+    `fidopt field TRANSFORM [TRANSFORM ...] OUT --like FIXED`
+
+    The fixed point x matches x + u(x) in the moving image; u is float32, along the world's axes (LPS), in FIXED's
+    unit. Several transforms are composed, the first applied to the fixed point first.
+
+    Example: `fidopt field TransformParameters.1.txt DVF.nii.gz --like fixed.ome.zarr`
+
+    Parameters
+    ----------
+    transforms
+        ITK's transform files, elastix's parameter files (with the initial transforms they name), displacement fields;
+        `inverse:FILE` for the inverse of a rigid or affine one; and last the field to write: .nii.gz, .mha, .nrrd or
+        .ome.zarr
+    like
+        the fixed image
+    """
+    from fidopt.images import resampling
+
+    if len(transforms) < 2:
+        msg = "field expects at least one TRANSFORM, and OUT; see `fidopt field --help`"
+        raise UsageError(msg)
+    *sources, out = transforms
+    with progress(f"writing {out}") as report:
+        done = resampling.write_displacement(sources, out, like=like, overwrite=overwrite, progress=report)
+    shape = [int(n) for n in done.image.shape]
+    if json:
+        show_json({"path": out, "shape": shape, "dtype": str(done.image.dtype), "state": done.state})
+    else:
+        show(f"{out}: a field of {' x '.join(map(str, shape))}, {done.state}")
+    return 0

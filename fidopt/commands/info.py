@@ -1,0 +1,99 @@
+"""``fidopt info``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fidopt.commands.options import Json
+from fidopt.commands.output import say, show, show_json
+
+if TYPE_CHECKING:
+    from blocks.image import Level
+
+
+def info(store: str, /, *, preview: Path | None = None, json: Json = False) -> int:
+    """Say what a store holds: shape, type, geometry, unit, levels, chunks, shards and bytes.
+
+    Only its metadata are read. With `--preview`, a coarse level is drawn: the plane of a 2D image, the three middle
+    planes of a 3D one.
+
+    Example: `fidopt info fixed.ome.zarr --preview fixed.png`
+
+    Parameters
+    ----------
+    store
+        an OME-Zarr store
+    preview
+        a PNG file to draw it into
+    """
+    from blocks.image import kind_of, levels_of, open_image, unit_of
+    from fidopt.images.readers import refusing
+
+    with refusing(store):
+        image, levels = open_image(store), levels_of(store)
+        grid = levels[0].grid
+        facts: dict[str, Any] = {
+            "path": store,
+            "dims": [str(dim) for dim in image.dims],
+            "shape": list(image.shape),
+            "dtype": str(image.dtype),
+            "kind": kind_of(image),
+            "unit": unit_of(image),
+            "spacing": list(grid.spacing),
+            "origin": list(grid.origin),
+            "direction": list(grid.direction),
+            "levels": [_level(store, level) for level in levels],
+        }
+        if preview is not None:
+            _draw(store, preview)
+    if json:
+        show_json(facts)
+    else:
+        _print(facts)
+    return 0
+
+
+def _level(store: str, level: Level) -> dict[str, Any]:
+    folder = Path(store) / level.path
+    held = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()) if folder.is_dir() else None
+    return {
+        "path": level.path,
+        "shape": list(level.shape),
+        "chunks": list(level.chunks),
+        "shards": None if level.shards is None else list(level.shards),
+        "spacing": list(level.grid.spacing),
+        "bytes": held,
+    }
+
+
+def _draw(store: str, preview: Path) -> None:
+    from blocks.image import open_image
+    from fidopt.images.preview import coarse_level, render, write_png
+
+    write_png(preview, render(open_image(store, level=coarse_level(store))))
+    say(f"drawn in {preview}")
+
+
+def _print(facts: dict[str, Any]) -> None:
+    from rich.table import Table
+
+    lines = Table.grid(padding=(0, 2))
+    lines.add_row("shape", f"{_by(facts['shape'])} ({', '.join(facts['dims'])})")
+    lines.add_row("type", f"{facts['dtype']}, {facts['kind']}")
+    for key in ("spacing", "origin"):
+        lines.add_row(key, f"{', '.join(f'{v:.10g}' for v in facts[key])} {facts['unit']} (x first)")
+    lines.add_row("direction", ", ".join(f"{v:.10g}" for v in facts["direction"]))
+    show(facts["path"])
+    show(lines)
+    table = Table("level", "shape", "chunks", "shards", "spacing", "bytes")
+    for number, level in enumerate(facts["levels"]):
+        shards = "none" if level["shards"] is None else _by(level["shards"])
+        size = "unknown" if level["bytes"] is None else f"{level['bytes']:,}"
+        spacing = ", ".join(f"{v:.6g}" for v in level["spacing"])
+        table.add_row(str(number), _by(level["shape"]), _by(level["chunks"]), shards, spacing, size)
+    show(table)
+
+
+def _by(shape: list[int]) -> str:
+    return " x ".join(str(n) for n in shape)

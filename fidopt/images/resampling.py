@@ -1,0 +1,216 @@
+"""Stores warped onto a fixed grid, and transforms written as one displacement field; both can be run again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import xarray as xr
+
+import blocks
+from blocks.execute import write_image
+from blocks.graphs.warp import MEMORY_BYTES
+from blocks.grid import Grid
+from blocks.image import grid_of, kind_of, open_image, unit_of
+from blocks.image.opening import read_root
+from blocks.plan import Interpolation
+from blocks.storage import StoreError, local_path
+from fidopt.errors import InputError, OutputExistsError, UsageError
+from fidopt.images import elastix
+from fidopt.images.digest import digest, files
+from fidopt.images.readers import NIFTI, is_store, read_image, refusing
+from fidopt.images.transforms import INVERSE, read_transforms
+from fidopt.images.volumes import WRITTEN_ENDINGS
+from fidopt.images.writers import differences, write_file
+
+#: A store of at most so many bytes is recognised by its digest, a larger one by its files' sizes and times.
+DIGESTED_BYTES = 1 << 30
+#: Endings of the files and stores a displacement field is written to.
+FIELD_ENDINGS = (*NIFTI, *WRITTEN_ENDINGS, ".zarr")
+Progress = Callable[[int, int], None]
+State = Literal["written", "there already"]
+
+
+@dataclass(frozen=True)
+class Written:
+    """What was made.
+
+    Parameters
+    ----------
+    image
+        The warped image or the field, lazy where it lies in a store.
+    state
+        Written now, or there already, made from the same.
+    """
+
+    image: xr.DataArray
+    state: State
+
+
+def warp(
+    moving: str,
+    transforms: Sequence[str],
+    out: str,
+    *,
+    like: str,
+    interpolation: Interpolation | None = None,
+    memory_bytes: int = MEMORY_BYTES,
+    overwrite: bool = False,
+    client: Any = None,  # noqa: ANN401 - distributed is not typed
+    progress: Progress | None = None,
+) -> Written:
+    """Write a moving image as it looks through transforms on a fixed image's grid, with all levels.
+
+    Parameters
+    ----------
+    moving
+        A store, or any image that is read whole.
+    transforms
+        Files (:mod:`fidopt.images.transforms`); the first is applied to the fixed point first.
+    out
+        The store to write.
+    like
+        The fixed image.
+    interpolation
+        By default linear, nearest for a label map.
+    memory_bytes
+        What one task may use.
+    overwrite
+        Whether another store that is there is replaced.
+    client
+        A Dask client; by default threads on this machine's cores.
+    progress
+        Called as shards are written.
+
+    Raises
+    ------
+    OutputExistsError
+        When a store that was made from something else is there.
+    UsageError
+        When a label map is to be interpolated, or the units differ.
+    """
+    if not is_store(out):
+        msg = f"{out}: a warped image is written as a store, NAME.ome.zarr; `fidopt convert` makes a file of it"
+        raise UsageError(msg)
+    image, fixed = read_image(moving), read_image(like)
+    chosen = _interpolation(image, moving, interpolation)
+    if unit_of(image) != unit_of(fixed):
+        msg = f"{moving} is in {unit_of(image)} and {like} in {unit_of(fixed)}; both must be in one unit"
+        raise UsageError(msg)
+    header = _header(moving, transforms, grid_of(fixed), chosen)
+    if _is_done(out, header, overwrite=overwrite):
+        return Written(open_image(out), "there already")
+    transform = read_transforms(transforms)
+    with refusing(out):
+        warped = blocks.warp(image, transform, fixed, interpolation=chosen, memory_bytes=memory_bytes)
+        made = {"fidopt": {"header": header}}
+        write_image(out, warped, overwrite=overwrite, attributes=made, progress=progress, client=client)
+        return Written(open_image(out), "written")
+
+
+def write_displacement(
+    transforms: Sequence[str], out: str, *, like: str, overwrite: bool = False, progress: Progress | None = None
+) -> Written:
+    """Write transforms as one displacement field on a fixed image's grid: float32, world (LPS), the image's unit.
+
+    Parameters
+    ----------
+    transforms, like, overwrite, progress
+        As for :func:`warp`.
+    out
+        A file or store with one of :data:`FIELD_ENDINGS`.
+
+    Raises
+    ------
+    OutputExistsError
+        When something else is there.
+    """
+    if not out.rstrip("/").endswith(FIELD_ENDINGS):
+        msg = f"{out}: a field is written as .nii.gz, .nii, .mha, .nrrd or .ome.zarr"
+        raise UsageError(msg)
+    fixed = read_image(like)
+    transform = read_transforms(transforms)
+    with refusing(out):
+        field = blocks.displacement(transform, fixed)
+        if Path(out).exists() and not overwrite and _field_is_there(out, field):
+            return Written(field, "there already")
+        if is_store(out):
+            write_image(out, field, overwrite=overwrite, progress=progress)
+        else:
+            write_file(out, field)
+    return Written(field, "written")
+
+
+def _interpolation(image: xr.DataArray, name: str, asked: Interpolation | None) -> Interpolation:
+    if kind_of(image) != "labels":
+        return asked or "linear"
+    if asked not in (None, "nearest"):
+        msg = f"{name} is a label map, which {asked} interpolation would mix; leave --interpolation out, or nearest"
+        raise UsageError(msg)
+    return "nearest"
+
+
+def _header(moving: str, transforms: Sequence[str], fixed: Grid, interpolation: str) -> str:
+    """Return what stands for all that a warped store is made from."""
+    facts = {
+        "moving": _identity(moving),
+        "transforms": [_transform_identity(source) for source in transforms],
+        "fixed": [fixed.shape, fixed.spacing, fixed.origin, fixed.direction],
+        "interpolation": interpolation,
+    }
+    return "sha256:" + hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+
+def _identity(name: str) -> Any:  # noqa: ANN401 - anything JSON holds
+    """Return what tells a file or store from another: its digest, or its files' sizes and times where it is large."""
+    if "://" in name:
+        return name
+    path = Path(name)
+    if path.is_file():
+        return digest(path)
+    held = [(file.relative_to(path).as_posix(), file.stat()) for file in files(path)]
+    if sum(stat.st_size for _, stat in held) <= DIGESTED_BYTES:
+        return digest(path)
+    return [(relative, stat.st_size, stat.st_mtime_ns) for relative, stat in held]
+
+
+def _transform_identity(source: str) -> Any:  # noqa: ANN401 - anything JSON holds
+    name = source.removeprefix(INVERSE)
+    path = Path(name)
+    parts = [path]
+    if path.suffix == ".txt" and path.is_file() and elastix.is_elastix(path.read_text(errors="replace")):
+        parts = elastix.chain(path)
+    return [source.startswith(INVERSE), [_identity(str(part)) for part in parts]]
+
+
+def _is_done(out: str, header: str, *, overwrite: bool) -> bool:
+    """Tell whether a finished store made from the same is there; refuse one made from something else."""
+    try:
+        root = read_root(local_path(out))
+    except StoreError:
+        return False
+    if (root.get("fidopt") or {}).get("header") == header:
+        return True
+    if overwrite:
+        return False
+    msg = f"{out} is there and was made from something else; give --overwrite to replace it"
+    raise OutputExistsError(msg)
+
+
+def _field_is_there(out: str, field: xr.DataArray) -> bool:
+    """Tell whether what is there is the field; refuse anything else, a store that was not finished excepted."""
+    try:
+        found = open_image(out) if is_store(out) else read_image(out)
+        differs = differences(found, field, tolerance=0 if is_store(out) else 1e-6)
+    except StoreError:
+        return False
+    except InputError as error:
+        differs = [str(error)]
+    if differs:
+        msg = f"{out} is there and is another field ({differs[0]}); give --overwrite to replace it"
+        raise OutputExistsError(msg)
+    return True
