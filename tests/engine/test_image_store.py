@@ -184,7 +184,7 @@ def test_opening_reads_no_voxel_and_a_block_is_a_shard(tmp_path: Path):
     read = open_image(tmp_path / "i.ome.zarr")
     assert read.chunks == ((256, 44), (20,), (70,))
     assert read.encoding["fidopt_source"] == (str(tmp_path / "i.ome.zarr"), 0, read.data.name)
-    with pytest.raises(StoreError, match="cannot be read"):
+    with pytest.raises(StoreError, match="is damaged"):
         read.values  # noqa: B018 - reading is what fails
 
 

@@ -1,17 +1,13 @@
-"""The seam to Zarr: create an array, read a region, write a shard. Nothing else in the engine touches a chunk.
-
-Arrays are named by path and opened where they are used, so that a task carries a few bytes. zarr-python is the default
-and what every store of the corpus is written with; tensorstore, where it is installed, is a choice.
-"""
+"""Arrays by path: create one, read a region, write a shard."""
 
 from __future__ import annotations
 
 import importlib.util
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -21,81 +17,14 @@ import zarr
 from zarr.codecs import BloscCodec
 
 from blocks.region import Region
+from blocks.storage.layout import Layout, StoreError
+from blocks.storage.shards import ShardReader
 
 Library = Literal["zarr", "tensorstore"]
 Voxels = npt.NDArray[Any]
 
-#: Voxels a side of a chunk (the unit read) and of a shard (the unit written), by the number of spatial axes.
-CHUNK = {2: 512, 3: 64}
-SHARD = {2: 4096, 3: 256}
-#: Kinds of types a store holds: bool, signed and unsigned integers, floats.
-_KINDS = "biuf"
 #: Handles kept open; a warp needs two, a pyramid two a level.
 _HANDLES = 64
-
-
-class StoreError(OSError):
-    """A store that is missing, unfinished, damaged, or not an OME-Zarr store."""
-
-
-@dataclass(frozen=True)
-class Layout:
-    """How an array is laid out on disk; axes ((c,) (z,) y, x).
-
-    Parameters
-    ----------
-    shape, chunks, shards
-        Voxels an axis of the array, of the unit read, and of the unit written (None where there is none).
-    dtype
-        Type of a voxel, in the machine's byte order.
-    names
-        Names of the axes.
-    """
-
-    shape: tuple[int, ...]
-    chunks: tuple[int, ...]
-    shards: tuple[int, ...] | None
-    dtype: np.dtype[Any]
-    names: tuple[str, ...]
-
-    @classmethod
-    def of(cls, shape: tuple[int, ...], dtype: npt.DTypeLike, names: tuple[str, ...]) -> Layout:
-        """Return the layout every store is written in: square chunks, all channels in a chunk, shards of whole chunks.
-
-        Raises
-        ------
-        ValueError
-            When the type is not a boolean, an integer or a float.
-        """
-        kind = np.dtype(dtype)
-        if kind.kind not in _KINDS or kind.itemsize > 8:
-            msg = f"a store holds booleans, integers and floats of at most 64 bits, got {kind}; convert the image first"
-            raise ValueError(msg)
-        channels = tuple(n for n, name in zip(shape, names, strict=True) if name == "c")
-        spatial = shape[len(channels) :]
-        chunk, most = CHUNK[len(spatial)], SHARD[len(spatial)]
-        shards = tuple(min(most, -(-n // chunk) * chunk) for n in spatial)
-        chunks = (*channels, *(chunk for _ in spatial))
-        return cls(shape, chunks, (*channels, *shards), kind.newbyteorder("="), names)
-
-    @property
-    def blocks(self) -> tuple[int, ...]:
-        """Voxels an axis of the unit written: a shard, or a chunk where the array is not sharded."""
-        return self.chunks if self.shards is None else self.shards
-
-    @property
-    def blocks_along(self) -> tuple[int, ...]:
-        """Number of shards (or chunks) an axis."""
-        return tuple(-(-n // b) for n, b in zip(self.shape, self.blocks, strict=True))
-
-    def indices(self) -> list[tuple[int, ...]]:
-        """Return the index of every shard, in index order."""
-        return list(product(*(range(n) for n in self.blocks_along)))
-
-    def region(self, index: tuple[int, ...]) -> Region:
-        """Return the voxels of a shard inside the array, all axes."""
-        start = tuple(i * b for i, b in zip(index, self.blocks, strict=True))
-        return Region(start, tuple(a + b for a, b in zip(start, self.blocks, strict=True))).clip(self.shape)
 
 
 @dataclass(frozen=True)
@@ -119,16 +48,11 @@ class StoredArray:
     @cached_property
     def layout(self) -> Layout:
         """How the array is laid out, without the leading axes."""
-        array = cast("zarr.Array[Any]", _handle(self.path, "zarr"))
-        skip = self.leading
-        names = getattr(array.metadata, "dimension_names", None) or ("",) * array.ndim
-        return Layout(
-            tuple(array.shape[skip:]),
-            tuple(array.chunks[skip:]),
-            None if array.shards is None else tuple(array.shards[skip:]),
-            np.dtype(array.dtype).newbyteorder("="),
-            tuple(str(name) for name in names[skip:]),
-        )
+        reader = _handle(self.path, "shards")
+        layout = _layout_of(_handle(self.path, "zarr")) if reader is None else reader.layout
+        cut = self.leading
+        shards = None if layout.shards is None else layout.shards[cut:]
+        return Layout(layout.shape[cut:], layout.chunks[cut:], shards, layout.dtype, layout.names[cut:])
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -158,10 +82,15 @@ class StoredArray:
         StoreError
             When a chunk cannot be read; the message names the array and the box.
         """
+        reader = _handle(self.path, "shards") if self.library == "zarr" and not self.leading else None
+        if reader is not None:
+            edges = [s.indices(n) for s, n in zip(index, self.shape, strict=True)]
+            box = Region(tuple(a for a, _, _ in edges), tuple(b for _, b, _ in edges))
+            return cast("Voxels", reader.read(box))
         array = _handle(self.path, self.library)
         try:
-            box = array[(0,) * self.leading + tuple(index)]
-            voxels = box.read().result() if self.library == "tensorstore" else box
+            part = array[(0,) * self.leading + tuple(index)]
+            voxels = part.read().result() if self.library == "tensorstore" else part
         except (ValueError, RuntimeError, OSError) as error:
             box_text = ", ".join(f"{s.start}:{s.stop}" for s in index)
             msg = f"{self.path} cannot be read at [{box_text}], its file may be damaged: {error}"
@@ -250,19 +179,25 @@ _open: OrderedDict[tuple[object, ...], Any] = OrderedDict()
 _lock = threading.Lock()
 
 
-def _handle(path: str, library: Library) -> Any:  # noqa: ANN401 - a zarr array or a tensorstore, which is not typed
+def _handle(path: str, library: Library | Literal["shards"]) -> Any:  # noqa: ANN401 - three kinds, one not typed
     """Return an open array, from a small cache that a store written anew at the same path does not meet."""
     key = (path, library, *_stamp(path))
     with _lock:
         if key in _open:
             _open.move_to_end(key)
             return _open[key]
-    handle = _tensorstore(path) if library == "tensorstore" else _zarr(path)
+    handle = _OPENERS[library](path)
     with _lock:
         _open[key] = handle
         while len(_open) > _HANDLES:
             _open.popitem(last=False)
     return handle
+
+
+def _layout_of(array: zarr.Array[Any]) -> Layout:
+    names = getattr(array.metadata, "dimension_names", None) or ("",) * array.ndim
+    dtype = np.dtype(array.dtype).newbyteorder("=")
+    return Layout(array.shape, array.chunks, array.shards, dtype, tuple(str(name) for name in names))
 
 
 def _stamp(path: str) -> tuple[int, ...]:
@@ -302,3 +237,6 @@ def _tensorstore(path: str) -> Any:  # noqa: ANN401 - tensorstore is not typed
         "context": {"cache_pool": {"total_bytes_limit": 0}},
     }
     return tensorstore.open(spec, open=True).result()
+
+
+_OPENERS: dict[str, Callable[[str], Any]] = {"zarr": _zarr, "tensorstore": _tensorstore, "shards": ShardReader.of}
