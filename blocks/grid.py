@@ -86,7 +86,7 @@ class Grid:
     @property
     def direction_matrix(self) -> Floats:
         """Direction as a (ndim, ndim) matrix, world order."""
-        return np.array(self.direction, dtype=np.float64).reshape((self.ndim, self.ndim))
+        return np.asarray(np.reshape(self.direction, (self.ndim, self.ndim)), dtype=np.float64)
 
     @cached_property
     def matrix(self) -> Floats:

@@ -146,7 +146,7 @@ def _warp(roots: Roots, out: Path, console: Console) -> tuple[Path, str, int, in
     moving = blocks.open_image(corpus.case(brain, next(iter(brain.cases)), roots).moving)
     like = _finer(blocks.grid_of(moving))
     warped = blocks.warp(moving, _swirl(like), like, interpolation="cubic")
-    shards = math.prod(len(sizes) for sizes in warped.chunks)
+    shards = math.prod(warped.data.numblocks)
     addresses: list[str] = []
     with connect(dashboard=True, say=addresses.append) as client:
         size = "x".join(str(n) for n in like.shape[::-1])
@@ -178,7 +178,7 @@ def _swirl(grid: Grid) -> Transform:
     spacing = [side / 5 for side in length]
     direction = grid.direction_matrix
     corner = middle - direction @ (np.array(spacing) * 3.5)
-    control = Grid.of((8, 8, 8), spacing=spacing, origin=corner, direction=direction)
+    control = Grid.of((8, 8, 8), spacing=spacing, origin=corner.tolist(), direction=grid.direction)
     phase = np.indices(control.shape, dtype=np.float64)
     waves = np.stack([np.sin(phase[(axis + 1) % 3] * 1.3) for axis in range(3)]) * (0.04 * min(length))
     return Composite((turn, BSpline(control, waves)))
