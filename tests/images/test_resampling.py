@@ -5,9 +5,10 @@ import SimpleITK as sitk  # noqa: N813 - the package's customary name
 import blocks
 from blocks.execute import write_image
 from blocks.grid import Grid
-from blocks.image import grid_of, image_of, kind_of, levels_of, open_image, unit_of
+from blocks.image import grid_of, image_of, kind_of, levels_of, open_image, source_of, unit_of
 from fidopt.errors import InputError, OutputExistsError, UsageError
 from fidopt.images.fields import read_field
+from fidopt.images.readers import read_image
 from fidopt.images.resampling import warp, write_displacement
 from fidopt.images.transforms import read_transform
 
@@ -132,3 +133,8 @@ def test_a_field_in_two_dimensions_has_two_components(tmp_path, oblique_plane, m
 def test_a_field_is_not_written_as_a_picture(pair):
     with pytest.raises(UsageError, match="a field is written as"):
         write_displacement(["rigid.tfm"], "u.png", like="fixed.ome.zarr")
+
+
+def test_a_store_read_as_labels_is_still_read_by_region(pair):
+    image = read_image("moving.ome.zarr", labels=False)
+    assert source_of(read_image("labels.ome.zarr", labels=True)).shape == source_of(image).shape

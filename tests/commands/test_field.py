@@ -1,0 +1,82 @@
+"""``fidopt field``: transforms as one displacement field."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import SimpleITK as sitk  # noqa: N813 - the package's customary name
+
+from blocks.execute import write_image
+from blocks.grid import Grid
+from blocks.image import image_of
+from fidopt.cli import main
+from fidopt.images.fields import read_field
+from fidopt.images.landmarks import read_landmark_pair
+from fidopt.images.readers import read_image
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder, the current one, with a fixed store and two transforms of ITK and elastix."""
+    monkeypatch.chdir(tmp_path)
+    write_image("fixed.ome.zarr", image_of(np.zeros((3, 4, 5), np.uint8), Grid.of((3, 4, 5))))
+    sitk.WriteTransform(sitk.TranslationTransform(3, (1, 0, -2)), "shift.tfm")
+    text = '(Transform "TranslationTransform")\n(TransformParameters 0 3 0)\n(FixedImageDimension 3)\n'
+    (tmp_path / "elastix.txt").write_text(text)
+    return tmp_path
+
+
+def test_a_chain_of_itk_and_elastix_becomes_one_field(folder, capsys):
+    assert main(["field", "shift.tfm", "elastix.txt", "DVF.nii.gz", "--like", "fixed.ome.zarr"]) == 0
+    assert capsys.readouterr().out == "DVF.nii.gz: a field of 3 x 3 x 4 x 5, written\n"
+    field = read_field("DVF.nii.gz")
+    assert [np.unique(component).tolist() for component in field.vectors] == [[1], [3], [-2]]
+
+
+def test_the_same_again_is_done_and_another_is_exit_code_two(folder, capsys):
+    words = ["field", "shift.tfm", "DVF.ome.zarr", "--like", "fixed.ome.zarr", "--json"]
+    states = []
+    for _ in range(2):
+        assert main(words) == 0
+        states.append(json.loads(capsys.readouterr().out)["state"])
+    assert states == ["written", "there already"]
+    assert main(["field", "elastix.txt", *words[2:]]) == 2
+    assert "is another field" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["field", "shift.tfm", "--like", "fixed.ome.zarr"], "field expects at least one TRANSFORM"),
+        (["field", "shift.tfm", "DVF.nii.gz"], "--like"),
+        (["field", "fixed.ome.zarr", "DVF.nii.gz", "--like", "fixed.ome.zarr"], "has 3 components"),
+        (["field", "shift.tfm", "DVF.png", "--like", "fixed.ome.zarr"], "a field is written as"),
+    ],
+)
+def test_wrong_use_is_one_line_and_exit_code_two(folder, capsys, words, why):
+    assert main(words) == 2
+    err = capsys.readouterr().err
+    assert why in err
+    assert err.count("\n") == 1
+    assert not (folder / "DVF.nii.gz").exists()
+
+
+@pytest.mark.parametrize("case", ["d2_dispvect.nii.gz", "d2_noint.nii.gz", "d2_l2r_4d.nii.gz", "d9_nan.nii.gz"])
+def test_the_shared_fields_that_are_not_right_are_refused(folder, capsys, shared_case, case):
+    assert main(["field", str(shared_case(case)), "DVF.nii.gz", "--like", "fixed.ome.zarr"]) == 2
+    assert case in capsys.readouterr().err
+
+
+def test_elastix_s_result_on_the_lung_as_a_field_gives_its_known_error(folder, shared_data):
+    data = shared_data("lung_ct")
+    fixed, moving = data / "3DCT_lung_baseline.mha", data / "3DCT_lung_followup.mha"
+    assert main(["field", str(data / "stored_bspline.txt"), "DVF.nii.gz", "--like", str(fixed)]) == 0
+    from blocks.image import grid_of
+
+    points, pairs = read_landmark_pair(data / "baseline_landmarks.txt", data / "followup_landmarks.txt", ndim=3)
+    inside = grid_of(read_image(fixed)).inside(points) & grid_of(read_image(moving)).inside(pairs)
+    error = np.linalg.norm(read_field("DVF.nii.gz").points(points) - pairs, axis=1)[inside]
+    assert error.mean() == pytest.approx(1.58758, abs=5e-4)
+    assert np.median(error) == pytest.approx(1.10047, abs=5e-4)

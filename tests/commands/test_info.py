@@ -1,0 +1,69 @@
+"""``fidopt info``: what it prints, and the picture it draws."""
+
+from __future__ import annotations
+
+import json
+
+import imageio.v3 as iio
+import numpy as np
+import pytest
+
+from blocks.execute import write_image
+from blocks.grid import Grid
+from blocks.image import image_of
+from fidopt.cli import main
+
+
+@pytest.fixture
+def store(tmp_path, monkeypatch):
+    """A folder, the current one, with a store of two levels."""
+    monkeypatch.chdir(tmp_path)
+    array = np.arange(3 * 70 * 9, dtype=np.uint16).reshape(3, 70, 9)
+    write_image("s.ome.zarr", image_of(array, Grid.of(array.shape, spacing=(0.5, 1, 2), origin=(1, 2, 3)), unit="um"))
+    return tmp_path
+
+
+def test_json_says_all_of_it(store, capsys):
+    assert main(["info", "s.ome.zarr", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    levels = facts.pop("levels")
+    assert facts == {
+        "path": "s.ome.zarr",
+        "dims": ["z", "y", "x"],
+        "shape": [3, 70, 9],
+        "dtype": "uint16",
+        "kind": "image",
+        "unit": "um",
+        "spacing": [0.5, 1, 2],
+        "origin": [1, 2, 3],
+        "direction": [1, 0, 0, 0, 1, 0, 0, 0, 1],
+    }
+    assert [level["shape"] for level in levels] == [[3, 70, 9], [2, 35, 5]]
+    assert [level["spacing"] for level in levels] == [[0.5, 1, 2], [1, 2, 4]]
+    assert levels[0]["chunks"] == [64, 64, 64]
+    assert levels[0]["shards"] == [64, 128, 64]
+    assert all(level["bytes"] > 0 for level in levels)
+
+
+def test_people_read_a_table(store, capsys):
+    assert main(["info", "s.ome.zarr"]) == 0
+    out = capsys.readouterr().out
+    assert "3 x 70 x 9 (z, y, x)" in out
+    assert "uint16, image" in out
+    assert "0.5, 1, 2 um (x first)" in out
+
+
+def test_a_preview_is_a_picture(store, capsys):
+    assert main(["info", "s.ome.zarr", "--preview", "p.png", "--json"]) == 0
+    out, err = capsys.readouterr()
+    json.loads(out)
+    assert err == "drawn in p.png\n"
+    assert iio.imread("p.png", plugin="pillow").shape[-1] == 3
+
+
+def test_what_is_no_store_is_exit_code_two(store, capsys):
+    assert main(["info", "nothing.ome.zarr"]) == 2
+    assert "there is no store at" in capsys.readouterr().err
+    (store / "f.nii").write_bytes(b"")
+    assert main(["info", "f.nii"]) == 2
+    assert "`fidopt convert` makes one of it" in capsys.readouterr().err
