@@ -136,20 +136,32 @@ class _FieldCriterion(CriterionWithAttribute):  # type: ignore[misc]  # KonfAI's
         self, inside: Literal["everywhere", "body", "mask"] = "everywhere", margin: int = 2, offset: float = 3.0
     ) -> None:
         super().__init__()
+        if inside not in ("everywhere", "body", "mask"):
+            msg = f"inside must be everywhere, body or mask, got {inside!r}"
+            raise ValueError(msg)
         self.inside = inside
         self.margin = margin
         self.offset = offset
 
     def regularity(self, field: torch.Tensor, target: torch.Tensor, attribute: Attribute) -> jacobian.Regularity:
-        """Return what the field's determinants add up to, over the voxels that count."""
-        vectors = field[0].numpy()
-        mask = None
-        if self.inside == "mask":
-            mask = _voxels(target) != 0
-        elif self.inside == "body":
-            mask = _foreground(target[0].numpy())
-        grid = _grid(vectors.shape[1:], attribute)
-        return jacobian.regularity(vectors, grid, mask=mask, margin=self.margin, offset=self.offset)
+        """Return what the field's determinants add up to, over the voxels that count.
+
+        It is kept on the tensor, for the next criterion that asks for the same.
+        """
+        known: dict[tuple[str, int, float, int], jacobian.Regularity] = vars(field).setdefault("fidopt_regularity", {})
+        key = (self.inside, self.margin, self.offset, target.data_ptr())
+        if key not in known:
+            vectors = field[0].numpy()
+            grid = _grid(vectors.shape[1:], attribute)
+            mask = self.mask(target)
+            known[key] = jacobian.regularity(vectors, grid, mask=mask, margin=self.margin, offset=self.offset)
+        return known[key]
+
+    def mask(self, target: torch.Tensor) -> npt.NDArray[np.bool_] | None:
+        """Return the voxels that count, None for all of them."""
+        if self.inside == "body":
+            return _foreground(target[0].numpy())
+        return _voxels(target) != 0 if self.inside == "mask" else None
 
 
 class SDlogJ(_FieldCriterion):
