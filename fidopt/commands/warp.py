@@ -56,13 +56,7 @@ def warp(
     from fidopt.cluster import connect
     from fidopt.images import resampling
 
-    if len(transforms) < 2:
-        msg = "warp expects MOVING, at least one TRANSFORM, and OUT; see `fidopt warp --help`"
-        raise UsageError(msg)
-    *sources, out = transforms
-    if cluster is not None and cluster.endswith((".yml", ".yaml")):
-        msg = f"--cluster {cluster}: a file is not read yet; start the cluster and give its scheduler's address"
-        raise UsageError(msg)
+    sources, out = _checked(transforms, cluster)
     with (
         connect(cluster, dashboard=dashboard, memory=memory, say=say) as client,
         progress(f"warping {moving}") as report,
@@ -84,6 +78,17 @@ def warp(
     else:
         show(f"{out}: {' x '.join(map(str, shape))} of {done.image.dtype}, {done.state}")
     return 0
+
+
+def _checked(words: tuple[str, ...], cluster: str | None) -> tuple[list[str], str]:
+    """Return the transforms and the output among the words after MOVING."""
+    if len(words) < 2:
+        msg = "warp expects MOVING, at least one TRANSFORM, and OUT; see `fidopt warp --help`"
+        raise UsageError(msg)
+    if cluster is not None and cluster.endswith((".yml", ".yaml")):
+        msg = f"--cluster {cluster}: a file is not read yet; start the cluster and give its scheduler's address"
+        raise UsageError(msg)
+    return list(words[:-1]), words[-1]
 
 
 def _task_bytes(memory: str | None, client: Client | None) -> int:

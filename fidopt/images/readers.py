@@ -12,6 +12,7 @@ import imageio.v3 as iio
 import numpy as np
 import xarray as xr
 
+from blocks.execute import compute
 from blocks.grid import Grid
 from blocks.image import grid_of, image_of, open_image, unit_of
 from fidopt.errors import FidoptError, InputError
@@ -58,10 +59,7 @@ def read_image(
         if is_store(name):
             return _from_store(name, labels=labels, unit=unit, spacing=spacing)
         array, grid, own = _read(name, spacing=spacing)
-        if spacing is not None:
-            grid = Grid.of(
-                grid.shape, spacing=_spacing(spacing, grid, name), origin=grid.origin, direction=grid.direction
-            )
+        grid = _spaced(grid, spacing, name)
         return _image(array, grid, name=name, labels=labels, unit=unit or own)
 
 
@@ -105,9 +103,7 @@ def _from_store(name: str, *, labels: bool, unit: str | None, spacing: Sequence[
     image = open_image(name)
     if unit is None and spacing is None and not (labels and image.dtype.kind == "f"):
         return image.assign_attrs(kind="labels") if labels else image
-    grid = grid_of(image)
-    if spacing is not None:
-        grid = Grid.of(grid.shape, spacing=_spacing(spacing, grid, name), origin=grid.origin, direction=grid.direction)
+    grid = _spaced(grid_of(image), spacing, name)
     labels = labels or image.attrs["kind"] == "labels"
     return _image(image.data, grid, name=name, labels=labels, unit=unit or unit_of(image))
 
@@ -119,7 +115,7 @@ def _image(array: Any, grid: Grid, *, name: str, labels: bool, unit: str | None)
         msg = f"{name}: a label map holds one value a voxel, got {array.shape[0]} channels; write one of them"
         raise InputError(msg)
     if array.dtype.kind == "f":
-        array = whole_labels(np.asarray(array), name=name)
+        array = whole_labels(np.asarray(compute(array)), name=name)
     return image_of(array, grid, unit=unit, kind="labels")
 
 
@@ -131,14 +127,14 @@ def _from_nifti(name: str) -> tuple[Any, Grid]:
         raise InputError(f"{msg}; write it with intent 1007 and components along LPS")
     sizes = (*file.shape, 1, 1, 1)
     ndim = 2 if len(file.shape) == 2 or (file.is_vector and sizes[2] == 1) else 3
-    volumes_, components = sizes[3], sizes[4]
-    if volumes_ > 1 and components > 1:
+    count, components = sizes[3], sizes[4]
+    if count > 1 and components > 1:
         msg = f"{name}: an image is (x, y, z) with volumes or with components, got shape {file.shape}"
         raise InputError(msg)
     values = file.values()
     if values.dtype.names:
         return _colours(values, name), file.grid(ndim)
-    channels = () if volumes_ * components == 1 and not file.is_vector else (volumes_ * components,)
+    channels = () if count * components == 1 and not file.is_vector else (count * components,)
     return values.reshape((*sizes[:ndim], *channels), order="F").T, file.grid(ndim)
 
 
@@ -172,8 +168,11 @@ def _photograph(name: str) -> Any:  # noqa: ANN401 - an array of any type
     return array if array.ndim == 2 else np.moveaxis(array, -1, 0)
 
 
-def _spacing(spacing: Sequence[float], grid: Grid, name: str) -> Sequence[float]:
+def _spaced(grid: Grid, spacing: Sequence[float] | None, name: str) -> Grid:
+    """Return the grid with another spacing, where one is given."""
+    if spacing is None:
+        return grid
     if len(spacing) != grid.ndim:
         msg = f"{name}: a spacing of {grid.ndim} numbers (x first) is expected, got {len(spacing)}"
         raise InputError(msg)
-    return spacing
+    return Grid.of(grid.shape, spacing=spacing, origin=grid.origin, direction=grid.direction)

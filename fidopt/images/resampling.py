@@ -12,7 +12,7 @@ from typing import Any, Literal
 import xarray as xr
 
 import blocks
-from blocks.execute import write_image
+from blocks.execute import compute, write_image
 from blocks.graphs.warp import MEMORY_BYTES
 from blocks.grid import Grid
 from blocks.image import grid_of, kind_of, open_image, unit_of
@@ -29,6 +29,8 @@ from fidopt.images.writers import differences, write_file
 
 #: A store of at most so many bytes is recognised by its digest, a larger one by its files' sizes and times.
 DIGESTED_BYTES = 1 << 30
+#: A field of at most so many bytes is held whole while its file is written.
+HELD_BYTES = 1 << 30
 #: Endings of the files and stores a displacement field is written to.
 FIELD_ENDINGS = (*NIFTI, *WRITTEN_ENDINGS, ".zarr")
 Progress = Callable[[int, int], None]
@@ -136,6 +138,9 @@ def write_displacement(
     transform = read_transforms(transforms)
     with refusing(out):
         field = blocks.displacement(transform, fixed)
+        if not is_store(out) and field.nbytes <= HELD_BYTES:
+            # A file takes one component after the other: computed once here rather than once for each.
+            field = compute(field)
         if Path(out).exists() and not overwrite and _field_is_there(out, field):
             return Written(field, "there already")
         if is_store(out):
