@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import dask.array as da
 import numpy as np
+import numpy.typing as npt
 import xarray as xr
 from dask.base import tokenize
 
@@ -49,9 +51,33 @@ def pyramid(image: xr.DataArray, *, kind: Kind | None = None) -> list[xr.DataArr
 def as_shards(image: xr.DataArray) -> Any:  # noqa: ANN401 - Dask is not typed
     """Return the image's voxels as a Dask array whose blocks are the shards of its store."""
     shards = shard_layout(image).blocks
-    if isinstance(image.data, np.ndarray):
-        return da.from_array(image.data, chunks=shards)
-    return image.data.rechunk(shards)
+    if not isinstance(image.data, np.ndarray):
+        return image.data.rechunk(shards)
+    # Dask would hash an array of NumPy to name it, and copy it where it is one block.
+    meta = np.empty((0,) * image.ndim, dtype=image.dtype)
+    return da.from_array(_InMemory(image.data), chunks=shards, name=False, meta=meta, asarray=False, fancy=False)
+
+
+@dataclass(frozen=True)
+class _InMemory:
+    """An array that is sliced as it is."""
+
+    array: npt.NDArray[Any]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.array.shape
+
+    @property
+    def ndim(self) -> int:
+        return self.array.ndim
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.array.dtype
+
+    def __getitem__(self, index: tuple[slice, ...]) -> npt.NDArray[Any]:
+        return self.array[index]
 
 
 def shard_layout(image: xr.DataArray) -> Layout:

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 import xarray as xr
-from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
 
 from blocks.graphs.pyramid import as_shards
@@ -105,7 +105,7 @@ def copy_shard(source: Source, array: StoredArray, index: Index) -> int:
 
 
 def downsample_shard(finer: StoredArray, array: StoredArray, index: Index, kind: Kind, _after: object = None) -> int:
-    """Write a shard of a level from the shards of the finer level, one after the other in memory.
+    """Write a shard of a level from the finer level, of which a chunk at a time is in memory.
 
     Parameters
     ----------
@@ -125,12 +125,10 @@ def downsample_shard(finer: StoredArray, array: StoredArray, index: Index, kind:
         region = array.layout.region(index)
         spatial = region.ndim - array.layout.names.count("c")
         out = np.empty(region.shape, dtype=array.dtype)
-        for i in finer_shards(finer, array, index):
-            box = _finer_region(finer, array, index).intersect(finer.layout.region(i))
-            # Shards are even on every axis, so the box starts on a whole coarse voxel.
-            half = [a // f for a, f in zip(box.start, _factors(finer, array), strict=True)]
-            start = tuple(h - a for h, a in zip(half, region.start, strict=True))
-            downsample_into(out, start[-spatial:], finer[box.slices], kind=kind)
+        factors = _factors(finer, array)
+        for box, voxels in _even_pieces(finer, array, index):
+            start = tuple(a // f - b for a, f, b in zip(box.start, factors, region.start, strict=True))
+            downsample_into(out, start[-spatial:], voxels, kind=kind)
         return write_shard(array, index, out)
 
 
@@ -139,6 +137,16 @@ def finer_shards(finer: StoredArray, array: StoredArray, index: Index) -> list[I
     blocks = finer.layout.blocks
     boxes = _finer_region(finer, array, index).split(blocks)
     return [tuple(a // n for a, n in zip(box.start, blocks, strict=True)) for box in boxes]
+
+
+def _even_pieces(finer: StoredArray, array: StoredArray, index: Index) -> Iterator[tuple[Region, Voxels]]:
+    """Yield what a shard is made of in parts that start on a whole coarse voxel: chunks, where their sides are even."""
+    box, factors = _finer_region(finer, array, index), _factors(finer, array)
+    if all(n % f == 0 for n, f in zip(finer.layout.chunks, factors, strict=True)):
+        yield from finer.pieces(box)
+        return
+    for part in box.split(array.layout.blocks):
+        yield part, finer[part.slices]
 
 
 def _finer_region(finer: StoredArray, array: StoredArray, index: Index) -> Region:
@@ -163,7 +171,7 @@ class _Layer:
 
 
 def _image_layer(image: xr.DataArray, array: StoredArray, indices: Sequence[Index]) -> _Layer:
-    name = f"write-shard-{tokenize(image.data, array)}"
+    name = _unique("write-shard")
     source = None if isinstance(image.data, np.ndarray) else stored_source(image)
     if source is not None and source.dtype == array.dtype:
         return _Layer(name, {(name, *i): (partial(copy_shard, source, array, i),) for i in indices}, ())
@@ -175,7 +183,7 @@ def _image_layer(image: xr.DataArray, array: StoredArray, indices: Sequence[Inde
 def _coarse_layer(
     finer: StoredArray, array: StoredArray, indices: Sequence[Index], *, kind: Kind, after: str | None
 ) -> _Layer:
-    name = f"downsample-shard-{tokenize(finer, array, kind)}"
+    name = _unique("downsample-shard")
     if after is None:
         return _Layer(name, {(name, *i): (partial(downsample_shard, finer, array, i, kind),) for i in indices}, ())
     tasks: dict[Key, Any] = {}
@@ -196,6 +204,11 @@ def _together(layers: Sequence[_Layer]) -> Writes:
             graphs |= layer.graph.layers
             dependencies |= layer.graph.dependencies
     return Writes(HighLevelGraph(graphs, dependencies), tuple(key for layer in layers for key in layer.tasks))
+
+
+def _unique(what: str) -> str:
+    """Return a layer's name no other has: a task that writes must run again when it is asked for again."""
+    return f"{what}-{uuid4().hex}"
 
 
 def _batches(indices: Sequence[Index], most: int) -> Iterator[Sequence[Index]]:

@@ -7,6 +7,7 @@ every box has eight voxels, and a sum is taken in pairs, x then y then z, so tha
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal
 
 import numpy as np
@@ -61,30 +62,33 @@ def downsample_into(out: Voxels, start: tuple[int, ...], block: Voxels, *, kind:
     """
     split = block.ndim - len(start)
     fine, coarse = _four_axes(block, split), _four_axes(out, split)
-    if fine.shape[-1] % 2:
-        fine = np.concatenate([fine, fine[..., -1:]], axis=-1)
-    offset = (0, *start)[-3:]
+    oz, oy, ox = (0, *start)[-3:]
     if block.dtype.kind == "b":
         # Of zeros and ones, the mean rounded half to even is the most frequent, zero of both.
         fine, coarse, kind = fine.view(np.uint8), coarse.view(np.uint8), "image"
     if block.dtype == np.float16:
         # Numba has no half floats. Every one is a float64, so a mean is rounded once, and a label not at all.
         wide = downsample(fine.astype(np.float64), kind=kind, spatial=3)
-        window = tuple(slice(a, a + n) for a, n in zip(offset, wide.shape[1:], strict=True))
-        coarse[(slice(None), *window)] = wide.astype(np.float16)
+        _, depth, height, width = wide.shape
+        coarse[:, oz : oz + depth, oy : oy + height, ox : ox + width] = wide.astype(np.float16)
         return
     mean = _mean_of_floats if block.dtype.kind == "f" else _mean_of_integers
     kernel = _most_frequent if kind == "labels" else mean
-    kernel(np.ascontiguousarray(fine), coarse, *offset)
+    if fine.flags.c_contiguous and fine.shape[-1] % 2 == 0:
+        kernel(fine, coarse, oz, oy, ox)
+        return
+    # The kernels read whole rows of an even length. Two planes at a time, the copies stay in the cache.
+    for z in range(0, fine.shape[1], 2):
+        planes = fine[:, z : z + 2]
+        if planes.shape[-1] % 2:
+            planes = np.concatenate([planes, planes[..., -1:]], axis=-1)
+        kernel(np.ascontiguousarray(planes), coarse, oz + z // 2, oy, ox)
 
 
 def _four_axes(array: Voxels, split: int) -> Voxels:
-    """Return a view of (c, z, y, x): everything before the spatial axes as one, z of one voxel where there is none."""
+    """Return (c, z, y, x): everything before the spatial axes as one, z of one voxel where there is none."""
     spatial = array.shape[split:]
-    shape = (int(np.prod(array.shape[:split], dtype=np.int64)), *(1,) * (3 - len(spatial)), *spatial)
-    if array.size and not array.flags.c_contiguous:
-        array = np.ascontiguousarray(array)
-    return array.reshape(shape)
+    return array.reshape(math.prod(array.shape[:split]), *(1,) * (3 - len(spatial)), *spatial)
 
 
 @njit(nogil=True, cache=True)

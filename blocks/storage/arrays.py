@@ -5,11 +5,11 @@ from __future__ import annotations
 import importlib.util
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -82,11 +82,11 @@ class StoredArray:
         StoreError
             When a chunk cannot be read; the message names the array and the box.
         """
-        reader = _handle(self.path, "shards") if self.library == "zarr" and not self.leading else None
+        reader = self._reader
         if reader is not None:
             edges = [s.indices(n) for s, n in zip(index, self.shape, strict=True)]
             box = Region(tuple(a for a, _, _ in edges), tuple(b for _, b, _ in edges))
-            return cast("Voxels", reader.read(box))
+            return reader.read(box)
         array = _handle(self.path, self.library)
         try:
             part = array[(0,) * self.leading + tuple(index)]
@@ -96,6 +96,22 @@ class StoredArray:
             msg = f"{self.path} cannot be read at [{box_text}], its file may be damaged: {error}"
             raise StoreError(msg) from error
         return np.asarray(voxels, dtype=self.dtype)
+
+    def pieces(self, box: Region) -> Iterator[tuple[Region, Voxels]]:
+        """Yield the parts of a box (all axes) with their voxels, as small as it can be read: a chunk, else a shard.
+
+        What is yielded lasts until the next part is asked for.
+        """
+        reader = self._reader
+        if reader is not None:
+            yield from reader.pieces(box)
+            return
+        for part in box.split(self.layout.blocks):
+            yield part, self[part.slices]
+
+    @property
+    def _reader(self) -> ShardReader | None:
+        return _handle(self.path, "shards") if self.library == "zarr" and not self.leading else None
 
     def read(self, region: Region) -> Voxels:
         """Return the voxels of a spatial region inside the array, with all its channels."""

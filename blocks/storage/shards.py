@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -73,37 +74,46 @@ class ShardReader:
             When a shard's file is damaged.
         """
         out = np.empty(box.shape, dtype=self.layout.dtype)
-        buffer = np.empty(self.layout.chunks, dtype=self.layout.dtype)
-        for part in box.split(self.layout.blocks):
-            index = tuple(a // n for a, n in zip(part.start, self.layout.blocks, strict=True))
-            self._read_shard(index, part, out, box.start, buffer)
+        for part, voxels in self.pieces(box):
+            out[part.relative_to(box.start).slices] = voxels
         return out
 
-    def _read_shard(
-        self, index: tuple[int, ...], part: Region, out: Voxels, origin: tuple[int, ...], buffer: Voxels
-    ) -> None:
-        """Write one shard's part of a box where it belongs in ``out``, whose first voxel is at ``origin``."""
-        file = os.path.join(self.path, "c", *map(str, index))  # noqa: PTH118 - a Path costs more than the read
-        try:
-            handle = os.open(file, os.O_RDONLY)
-        except FileNotFoundError:
-            out[part.relative_to(origin).slices] = self.fill
-            return
-        try:
-            entries = self._index(handle, file)
-            first = self.layout.region(index).start
-            for box in part.split(self.layout.chunks):
-                corner = tuple((a - f) // n for a, f, n in zip(box.start, first, self.layout.chunks, strict=True))
-                target = out[box.relative_to(origin).slices]
-                offset, length = (int(v) for v in entries[corner])
-                if offset == _ABSENT:
-                    target[...] = self.fill
-                    continue
-                _decode(os.pread(handle, length, offset), length, buffer, f"{file}, chunk {corner}")
-                start = tuple(f + k * n for f, k, n in zip(first, corner, self.layout.chunks, strict=True))
-                target[...] = buffer[box.relative_to(start).slices]
-        finally:
-            os.close(handle)
+    def pieces(self, box: Region) -> Iterator[tuple[Region, Voxels]]:
+        """Yield the parts of a box, a decoded chunk at a time; a piece's voxels last until the next one is asked for.
+
+        Raises
+        ------
+        StoreError
+            When a shard's file is damaged.
+        """
+        blocks, buffer = self.layout.blocks, np.empty(self.layout.chunks, dtype=self.layout.dtype)
+        for part in box.split(blocks):
+            index = tuple(a // n for a, n in zip(part.start, blocks, strict=True))
+            file = os.path.join(self.path, "c", *map(str, index))  # noqa: PTH118 - a Path costs more than the read
+            try:
+                handle = os.open(file, os.O_RDONLY)
+            except FileNotFoundError:
+                yield part, np.full(part.shape, self.fill, dtype=self.layout.dtype)
+                continue
+            try:
+                yield from self._shard(handle, file, self.layout.region(index).start, part, buffer)
+            finally:
+                os.close(handle)
+
+    def _shard(
+        self, handle: int, file: str, first: tuple[int, ...], part: Region, buffer: Voxels
+    ) -> Iterator[tuple[Region, Voxels]]:
+        """Yield the chunks of one shard, whose first voxel is ``first``, cut to a part of it."""
+        chunks, entries = self.layout.chunks, self._index(handle, file)
+        for box in part.split(chunks):
+            corner = tuple((a - f) // n for a, f, n in zip(box.start, first, chunks, strict=True))
+            offset, length = (int(v) for v in entries[corner])
+            if offset == _ABSENT:
+                yield box, np.full(box.shape, self.fill, dtype=self.layout.dtype)
+                continue
+            _decode(os.pread(handle, length, offset), length, buffer, f"{file}, chunk {corner}")
+            start = tuple(f + k * n for f, k, n in zip(first, corner, chunks, strict=True))
+            yield box, buffer[box.relative_to(start).slices]
 
     def _index(self, handle: int, file: str) -> npt.NDArray[np.uint64]:
         """Return where each chunk of a shard is stored: (*chunks, offset and length)."""

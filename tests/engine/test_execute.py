@@ -11,6 +11,7 @@ import dask.array as da
 import numpy as np
 import pytest
 import xarray as xr
+import zarr
 
 import blocks
 from blocks.execute import compute, rewrite_levels, write_image
@@ -228,6 +229,21 @@ def test_levels_are_rewritten_from_level_zero(tmp_path: Path):
     said = json.loads((path / "zarr.json").read_text())["attributes"]
     assert said["source"] == {"by": "hand"}
     assert "fidopt" not in said
+
+
+@pytest.mark.parametrize("shards", [None, (66, 66)])
+def test_levels_are_made_of_another_tools_chunks_of_odd_sides(tmp_path: Path, shards: tuple[int, int] | None):
+    voxels = np.random.default_rng(8).integers(0, 999, (1030, 517), dtype=np.uint16)
+    write_image(tmp_path / "a.ome.zarr", image_of(voxels, Grid.of(voxels.shape)))
+    write_image(tmp_path / "b.ome.zarr", image_of(voxels, Grid.of(voxels.shape)), levels=False)
+    codec = zarr.codecs.BloscCodec()
+    zarr.create_array(
+        tmp_path / "b.ome.zarr" / "0", data=voxels, chunks=(33, 33), shards=shards, compressors=codec, overwrite=True
+    )
+    rewrite_levels(tmp_path / "b.ome.zarr")
+    for level in (0, 1, 2):
+        ours, other = (open_image(tmp_path / f"{name}.ome.zarr", level) for name in "ab")
+        np.testing.assert_array_equal(ours.values, other.values)
 
 
 def test_levels_of_a_store_written_without_them_are_added(tmp_path: Path):
