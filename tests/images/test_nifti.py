@@ -316,3 +316,10 @@ def test_a_unit_that_itk_would_turn_is_stated_only_when_asked(tmp_path):
 def test_an_image_wider_than_nifti_holds_is_refused(tmp_path):
     with pytest.raises(InputError, match="at most 32767 voxels"):
         write_nifti(tmp_path / "w.nii", image_of(np.zeros((1, 40000), np.uint8), Grid.of((1, 40000))))
+
+
+def test_scanners_files_are_read_as_sitk_reads_them(shared_data):
+    files = sorted(shared_data("spine_mr").glob("*.nii.gz"))
+    assert len(files) == 9
+    for path in files:
+        assert_as_sitk_reads_it(path)
