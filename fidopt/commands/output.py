@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -21,7 +22,9 @@ class Report(Protocol):
 
 def show(what: RenderableType) -> None:
     """Print a text or a rich table on stdout."""
-    Console(soft_wrap=isinstance(what, str), highlight=False).print(what, markup=False)
+    # Off a terminal nothing has to fit: a table cut to 80 columns would lose its numbers.
+    width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else 240
+    Console(soft_wrap=isinstance(what, str), highlight=False, width=width).print(what, markup=False)
 
 
 def show_json(document: Any) -> None:  # noqa: ANN401 - any JSON document

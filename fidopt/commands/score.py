@@ -51,13 +51,23 @@ def score(
         folder of the results to write to, instead of this host's [FIDOPT_MACHINE]
     """
     from fidopt import corpus
+    from fidopt.runner.previews import draw
     from fidopt.scoring.submission import score_fields
 
     roots = (where or Where()).roots()
     described = corpus.dataset(dataset, roots)
     with progress(f"scoring {name} on {dataset}") as report:
         submission = score_fields(
-            name, described, cases, fields=fields, roots=roots, voxels=voxels, machine=machine, progress=report, say=say
+            name,
+            described,
+            cases,
+            fields=fields,
+            roots=roots,
+            voxels=voxels,
+            machine=machine,
+            draw=draw,
+            progress=report,
+            say=say,
         )
     if json:
         show_json(_document(submission))

@@ -105,15 +105,14 @@ def _scores(asked: Plan, report: Report, *, diagonal: float) -> Scores:
     labels: dict[str, dict[str, float | None]] = {}
     landmarks: dict[str, tuple[float, ...]] = {}
     for key, metric in asked.results.items():
-        metrics[metric] = report.values[key]
+        value = metrics[metric] = report.values[key]
+        if metric == "tre":
+            metrics["rtre"] = None if value is None else value / diagonal
         parts = {k.removeprefix(f"{key}:"): v for k, v in report.values.items() if k.startswith(f"{key}:")}
         if metric.partition("_")[0] == "tre" and parts:
             landmarks[metric] = tuple(math.nan if v is None else v for v in parts.values())
         elif parts or metric.partition("_")[0] in {"dice", "hd95"}:
             labels[metric] = parts
-    if "tre" in metrics:
-        tre = metrics["tre"]
-        metrics["rtre"] = None if tre is None else tre / diagonal
     reasons = {metric: _reason(metric, labels) for metric, value in metrics.items() if value is None}
     return Scores(metrics, labels, reasons, landmarks, report.resolved)
 

@@ -62,6 +62,7 @@ def score_fields(
     roots: Roots,
     voxels: bool = False,
     machine: str | None = None,
+    draw: Callable[[Case, DisplacementField, Path], None] = _nothing,
     progress: Callable[[int, int], None] = _nothing,
     say: Callable[[str], None] = _nothing,
 ) -> Submission:
@@ -81,6 +82,8 @@ def score_fields(
         The fields are voxels along the index axes, as Learn2Reg has them.
     machine
         The folder of ``roots.results`` to write to; by default this host's.
+    draw
+        Draws a case's pictures into a folder; asked where a field was scored and there are images.
     progress, say
         Told how many cases are done, and what a person should know.
 
@@ -104,7 +107,10 @@ def score_fields(
     scored = []
     for number, case in enumerate(built):
         progress(number, len(built))
-        scores, failure = score_or_fail(case, found[case.name], voxels=voxels)
+        field, failure = read_or_fail(case, found[case.name], voxels=voxels)
+        scores = score_case(case, field)
+        if field is not None and case.has_images:
+            draw(case, field, line.previews(case.name))
         if failure is not None:
             say(f"{dataset.name}/{case.name}: {failure.reason}; it counts as the unregistered pair")
         row = row_of(scores, failure)
@@ -147,13 +153,14 @@ def score(
     built = corpus.case(described, case, where)
     if field is None or isinstance(field, DisplacementField):
         return row_of(score_case(built, field), None)
-    return row_of(*score_or_fail(built, Path(field), voxels=voxels))
+    found, failure = read_or_fail(built, Path(field), voxels=voxels)
+    return row_of(score_case(built, found), failure)
 
 
-def score_or_fail(
+def read_or_fail(
     case: Case, field: Path | FieldError | None, *, voxels: bool = False
-) -> tuple[Scores, Failure | None]:
-    """Score a field file, or say why it cannot be and score the unregistered pair in its place.
+) -> tuple[DisplacementField, None] | tuple[None, Failure]:
+    """Read a case's field, or say why it cannot be scored.
 
     Parameters
     ----------
@@ -170,9 +177,9 @@ def score_or_fail(
         if field is None:
             msg = "there is no field"
             raise FieldError(msg)
-        return score_case(case, read_scored_field(field, case, voxels=voxels)), None
+        return read_scored_field(field, case, voxels=voxels), None
     except FieldError as error:
-        return score_case(case, None), Failure(stage="field", reason=" ".join(str(error).split()))
+        return None, Failure(stage="field", reason=" ".join(str(error).split()))
 
 
 def row_of(scores: Scores, failure: Failure | None) -> Row:

@@ -113,3 +113,16 @@ def test_scoring_without_konfai_says_what_to_install(dataset, fields, roots, mon
     monkeypatch.setattr("fidopt.scoring.evaluator.importlib.util.find_spec", lambda name: None)
     with pytest.raises(MissingError, match=r"konfai and torch .* pip install 'fidopt\[score\]'"):
         score_fields("mine", dataset, fields=fields, roots=roots, machine="here")
+
+
+def test_a_scored_case_is_drawn_and_a_failed_one_is_not(dataset, fields, roots):
+    drawn: list[str] = []
+    score_fields(
+        "mine",
+        dataset,
+        fields=fields,
+        roots=roots,
+        machine="here",
+        draw=lambda case, field, folder: drawn.append(f"{case.name} {folder.relative_to(roots.results)}"),
+    )
+    assert drawn == ["case01 here/mine/tiny.previews/case01"]
