@@ -73,8 +73,8 @@ def _dispatch(words: list[str]) -> int:
     from cyclopts import App, CycloptsError
 
     app = App(name="fidopt", version=__version__, help_format="markdown", result_action="return_value")
-    for name, (text, group) in COMMANDS.items():
-        app.command(f"fidopt.commands.{name}:{name}", name=name, help=text, group=group)
+    for name in COMMANDS:
+        app.command(f"fidopt.commands.{name}:{name}", name=name)
     try:
         code = app(words, exit_on_error=False, print_error=False)
     except CycloptsError as error:
