@@ -40,12 +40,12 @@ def exposure(image: np.ndarray, *, seed: int) -> np.ndarray:
     angle = random.integers(0, 8)
     across = np.array([1, 0.7, 0, -0.7, -1, -0.7, 0, 0.7])[[angle, (angle + 2) % 8]]
     y, x = np.meshgrid(*[np.linspace(-1, 1, n) for n in image.shape[:2]], indexing="ij")
-    light = 1 + 0.25 * (across[0] * x + across[1] * y) - 0.3 * (x * x + y * y)
+    light = 1 + 0.03 * (across[0] * x + across[1] * y) - 0.03 * (x * x + y * y)
     gain = np.array([0.85, 1.15, 1.1]) + random.integers(-10, 11, size=3) / 200
     values = image * light[..., None] * gain
     # A softer contrast: a line between black and the middle, a flatter one above it.
-    values = np.where(values < 128, values, 128 + 0.7 * (values - 128)) + 6
-    noise = random.integers(-4, 5, size=(4, *image.shape)).sum(axis=0)
+    values = np.where(values < 128, values, 128 + 0.9 * (values - 128)) + 6
+    noise = random.integers(-2, 3, size=(4, *image.shape)).sum(axis=0)
     return np.clip(np.rint(values + noise), 0, 255).astype(np.uint8)
 
 

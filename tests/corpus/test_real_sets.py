@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+
 import numpy as np
 import pytest
 import SimpleITK as sitk  # noqa: N813 - the package's customary name
@@ -76,3 +78,38 @@ def test_histology_has_its_published_distances_and_stays_in_colour(build):
     case = build("histology")[0]
     image = open_image(case.fixed)
     assert (image.dims, image.dtype, image.sizes["c"], image.attrs["unit"]) == (("c", "y", "x"), np.uint8, 3, "px")
+
+
+def test_the_sets_of_archives_are_built_to_the_recorded_bytes(build):
+    for name in ("lung_ct", "lungct_points", "histology"):
+        dataset = build(name)[0].dataset
+        roots = resources.roots(corpus=build(name)[0].folder.parents[1])
+        assert building.verify(dataset, roots=roots) == [], f"after a change of the store: fidopt build {name} --record"
+
+
+@pytest.mark.parametrize(
+    ("name", "case_name", "package"), [("retina", "eye2", "skimage"), ("brain", "head3", "nilearn")]
+)
+def test_a_demonstration_pair_is_two_images_with_a_truth_that_leaves_room(tmp_path, name, case_name, package):
+    if importlib.util.find_spec(package) is None:
+        pytest.skip(f"{package} is not installed: pip install 'fidopt[demo]'")
+    roots = resources.roots(corpus=tmp_path, archives=tmp_path / "none")
+    dataset = corpus.dataset(name, roots)
+    building.build(dataset, [case_name], roots=roots)
+    case = corpus.case(dataset, case_name, roots)
+    voxel = min(case.fixed_grid().spacing)
+    assert 2 * voxel < errors(case).mean() < 10 * voxel
+    assert errors(case).max() < 16 * voxel
+    fixed, moving = open_image(case.fixed), open_image(case.moving)
+    assert fixed.shape == moving.shape
+    assert not np.array_equal(fixed.values, moving.values)
+    labels = [open_image(path).values for path in case.label_sets()[""]]
+    assert [set(np.unique(one)) for one in labels] == [{0, 1, 2}, {0, 1, 2}]
+    for label in (1, 2):
+        overlap = 2 * np.sum((labels[0] == label) & (labels[1] == label))
+        assert overlap / (np.sum(labels[0] == label) + np.sum(labels[1] == label)) < 0.8
+    transform = sitk.ReadTransform(str(case.truth / "deformation.tfm"))
+    x, y = (read_landmarks(path, ndim=dataset.dimension) for path in case.landmark_sets()[""])
+    assert np.abs([transform.TransformPoint(point) for point in y.tolist()] - x).max() < 1e-6 * voxel
+    assert dataset.warp
+    assert dataset.truth.grade == "synthetic"
