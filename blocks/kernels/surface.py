@@ -186,75 +186,96 @@ def _nearest(codes, full, points, steps):  # type: ignore[no-untyped-def]  # noq
     two sweeps, along y by the lower envelope of parabolas (Felzenszwalb and Huttenlocher, 2012), along x by a search
     from the point outwards, which ends as soon as a step alone is longer than the best distance so far.
     """
+    height, width = codes.shape[1:]
+    along = _sweep(codes, full)
+    out = np.empty(points.size, dtype=np.float64)
+    squared = np.empty((height, width), dtype=np.float64)
+    asked = np.zeros(height, dtype=np.bool_)
+    first = 0
+    while first < points.size:
+        plane = points[first] // (height * width)
+        last = first
+        asked[:] = False
+        while last < points.size and points[last] // (height * width) == plane:
+            asked[points[last] % (height * width) // width] = True
+            last += 1
+        _columns(along[plane], asked, steps[0], steps[1], squared)
+        for p in range(first, last):
+            row = squared[points[p] % (height * width) // width]
+            out[p] = np.sqrt(_outwards(row, points[p] % width, steps[2]))
+        first = last
+    return out
+
+
+#: More voxels than any axis has: no surface corner along it.
+_FAR = np.int32(1 << 30)
+
+
+@numba.njit(cache=True, nogil=True)
+def _sweep(codes, full):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    """Voxels along z from each corner to the nearest surface corner above or below it."""
     depth, height, width = codes.shape
-    far = np.int32(1 << 30)
     along = np.empty((depth, height, width), dtype=np.int32)
     for k in range(depth):
         for j in range(height):
             for i in range(width):
-                before = along[k - 1, j, i] + np.int32(1) if k > 0 else far
-                along[k, j, i] = 0 if codes[k, j, i] != 0 and codes[k, j, i] != full else min(before, far)
+                before = along[k - 1, j, i] + np.int32(1) if k > 0 else _FAR
+                surface = codes[k, j, i] != 0 and codes[k, j, i] != full
+                along[k, j, i] = 0 if surface else min(before, _FAR)
     for k in range(depth - 2, -1, -1):
         for j in range(height):
             for i in range(width):
                 along[k, j, i] = min(along[k, j, i], along[k + 1, j, i] + np.int32(1))
-    sz, sy, sx = steps
-    out = np.empty(points.size, dtype=np.float64)
-    squared = np.empty((height, width), dtype=np.float64)
-    asked = np.zeros(height, dtype=np.bool_)
+    return along
+
+
+@numba.njit(cache=True, nogil=True)
+def _columns(along, asked, sz, sy, squared):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    """Squared distance within each column of a plane (y, x), in the rows that are asked for."""
+    height, width = along.shape
     value = np.empty(height, dtype=np.float64)
     centre = np.empty(height, dtype=np.int64)
-    bound = np.empty(height + 1, dtype=np.float64)
-    first = 0
-    while first < points.size:
-        k = points[first] // (height * width)
-        last = first
-        asked[:] = False
-        while last < points.size and points[last] // (height * width) == k:
-            asked[points[last] % (height * width) // width] = True
-            last += 1
-        for i in range(width):
-            n = 0
-            for j in range(height):
-                if along[k, j, i] >= far:
-                    continue
-                f = (along[k, j, i] * sz) * (along[k, j, i] * sz)
-                meet = -np.inf
-                while n > 0:
-                    v = centre[n - 1]
-                    meet = 0.5 * ((f - value[n - 1]) / (sy * sy * (j - v)) + (j + v))
-                    if meet > bound[n - 1]:
-                        break
-                    n -= 1
-                bound[n] = meet if n > 0 else -np.inf
-                centre[n] = j
-                value[n] = f
-                n += 1
-            m = 0
-            for j in range(height):
-                if not asked[j]:
-                    continue
-                if n == 0:
-                    squared[j, i] = np.inf
-                    continue
-                while m + 1 < n and bound[m + 1] <= j:
-                    m += 1
+    bound = np.empty(height, dtype=np.float64)
+    for i in range(width):
+        # Parabolas of the lower envelope: parabola n holds from bound[n] on.
+        n = 0
+        for j in range(height):
+            if along[j, i] >= _FAR:
+                continue
+            f = (along[j, i] * sz) * (along[j, i] * sz)
+            meet = -np.inf
+            while n > 0:
+                v = centre[n - 1]
+                meet = 0.5 * ((f - value[n - 1]) / (sy * sy * (j - v)) + (j + v))
+                if meet > bound[n - 1]:
+                    break
+                n -= 1
+            bound[n] = meet if n > 0 else -np.inf
+            centre[n] = j
+            value[n] = f
+            n += 1
+        m = 0
+        for j in range(height):
+            if not asked[j]:
+                continue
+            squared[j, i] = np.inf
+            while m + 1 < n and bound[m + 1] <= j:
+                m += 1
+            if n > 0:
                 step = (j - centre[m]) * sy
                 squared[j, i] = value[m] + step * step
-        for p in range(first, last):
-            j = points[p] % (height * width) // width
-            i = points[p] % width
-            best = squared[j, i]
-            d = 1
-            while d < width:
-                step = (d * sx) * (d * sx)
-                if step >= best:
-                    break
-                if i >= d:
-                    best = min(best, squared[j, i - d] + step)
-                if i + d < width:
-                    best = min(best, squared[j, i + d] + step)
-                d += 1
-            out[p] = np.sqrt(best)
-        first = last
-    return out
+
+
+@numba.njit(cache=True, nogil=True)
+def _outwards(row, i, sx):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    """Least squared distance along a row, seen from one place in it."""
+    best = row[i]
+    for d in range(1, row.size):
+        step = (d * sx) * (d * sx)
+        if step >= best:
+            break
+        if i >= d:
+            best = min(best, row[i - d] + step)
+        if i + d < row.size:
+            best = min(best, row[i + d] + step)
+    return best

@@ -97,11 +97,7 @@ def score_fields(
     require_konfai()
     _check_name(name)
     built = corpus.cases(dataset, cases, roots)
-    found = {case.name: _found(fields, case) for case in built}
-    if not any(found.values()):
-        msg = f"{fields} holds no field of {dataset.name}: CASE/DVF.nii.gz is looked for, or disp_FFFF_MMMM.nii.gz in"
-        msg = f"{msg} Learn2Reg's numbering, for the cases {', '.join(found)}"
-        raise UsageError(msg)
+    found = _fields_of(built, fields)
     line = Line(roots.results, machine_here(roots, name=machine, say=say).name, name, dataset.name)
     digest = corpus_digest(dataset, roots)
     scored = []
@@ -187,11 +183,19 @@ def row_of(scores: Scores, failure: Failure | None) -> Row:
     return new_row(scores.metrics, labels=scores.labels, reasons=scores.reasons, error=failure)
 
 
-def _found(fields: Path, case: Case) -> Path | FieldError | None:
-    try:
-        return find_field(fields, case)
-    except FieldError as error:
-        return error
+def _fields_of(cases: Sequence[Case], folder: Path) -> dict[str, Path | FieldError | None]:
+    """Return each case's field, or why there is not one; refuse a folder that has none at all."""
+    found: dict[str, Path | FieldError | None] = {}
+    for case in cases:
+        try:
+            found[case.name] = find_field(folder, case)
+        except FieldError as error:
+            found[case.name] = error
+    if not any(found.values()):
+        msg = f"{folder} holds no field of {cases[0].dataset.name}: CASE/DVF.nii.gz is looked for, or"
+        msg = f"{msg} disp_FFFF_MMMM.nii.gz in Learn2Reg's numbering, for the cases {', '.join(found)}"
+        raise UsageError(msg)
+    return found
 
 
 def _check_name(name: str) -> None:
