@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fidopt.descriptors.base import load
+from fidopt.descriptors.base import load, shown
 from fidopt.descriptors.checksums import Checksums
 from fidopt.descriptors.dataset import ROLES, Dataset
 from fidopt.errors import DescriptorError, MissingError, UsageError
@@ -69,7 +69,7 @@ def dataset(name: str, roots: Roots) -> Dataset:
     path = dataset_folder(name, roots) / "dataset.json"
     found = load(Dataset, path)
     if found.name != name:
-        raise DescriptorError([f"{path}: name: must be that of its folder, {name!r}, got {found.name!r}"])
+        raise DescriptorError([f"{shown(path)}: name: must be that of its folder, {name!r}, got {found.name!r}"])
     return found
 
 
