@@ -17,6 +17,9 @@ import numpy.typing as npt
 #: Equal bins between the least and the greatest value.
 BINS = 256
 
+#: Values turned into float64 at a time.
+_PIECE = 1 << 20
+
 Counts = npt.NDArray[np.int64]
 
 
@@ -47,7 +50,9 @@ def partial(values: npt.NDArray[np.generic], *, low: float, high: float, bins: i
     edges = np.linspace(low, high, bins + 1)
     counts = np.zeros(bins, dtype=np.int64)
     if high > low:
-        _count(values.astype(np.float64, copy=False).ravel(), edges, bins / (high - low), counts)
+        flat = values.ravel()
+        for start in range(0, flat.size, _PIECE):
+            _count(flat[start : start + _PIECE].astype(np.float64), edges, bins / (high - low), counts)
     else:
         counts[0] = int(np.count_nonzero(values == low))
     return counts

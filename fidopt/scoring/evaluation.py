@@ -11,7 +11,7 @@ from pathlib import Path
 from blocks.transforms import DisplacementField
 from fidopt.corpus import Case
 from fidopt.errors import UsageError
-from fidopt.resources import packaged_share
+from fidopt.resources import Roots, packaged_share
 from fidopt.scoring.evaluator import Report, evaluate, require_konfai
 from fidopt.scoring.field import zero_field
 from fidopt.scoring.plan import Evidence, Plan, plan
@@ -66,7 +66,7 @@ def score_case(
     workdir
         A folder to stage in, the system's temporary one by default; what is staged is removed.
     template
-        The evaluation file, ``evaluation/registration.yml`` by default.
+        The evaluation file (:func:`evaluation_file`); by default the one that comes with fidopt.
 
     Raises
     ------
@@ -88,6 +88,11 @@ def score_case(
         roots = staging.write(folder, asked.groups)
         report = evaluate(asked.metrics, roots=roots, name=case.dataset.name, case=case.name, folder=folder)
     return _scores(asked, report, diagonal=staging.grid.diagonal)
+
+
+def evaluation_file(roots: Roots) -> Path:
+    """Return ``evaluation/registration.yml`` of the first share that has it."""
+    return roots.find("evaluation", "registration.yml")
 
 
 def _evidence(case: Case) -> Evidence:

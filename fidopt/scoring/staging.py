@@ -17,9 +17,10 @@ import xarray as xr
 
 import blocks
 from blocks.grid import Grid
-from blocks.image import unit_of
+from blocks.image import grid_of, unit_of
 from blocks.transforms import DisplacementField
 from fidopt.corpus import Case
+from fidopt.errors import InputError
 from fidopt.images.landmarks import read_landmark_pair
 
 Points = npt.NDArray[np.float64]
@@ -76,11 +77,14 @@ class Staging:
 
     def _write_image(self, path: Path, kind: str, name: str) -> None:
         store = self._stores(name).get(kind)
-        if store is not None and unit_of(blocks.open_image(store)) in {"px", "mm"}:
-            path.symlink_to(store.resolve(), target_is_directory=True)
-            return
         image = blocks.open_image(store) if store is not None else self._made[kind](name)
-        blocks.write_image(path, image.assign_attrs(unit="px"), levels=False)
+        if not kind.startswith("Moving") and not grid_of(image).matches(self.grid):
+            msg = f"{store or kind}: does not lie on the fixed grid of {self.case.dataset.name}/{self.case.name}; build"
+            raise InputError(f"{msg} the case again")
+        if store is not None and unit_of(image) in {"px", "mm"}:
+            path.symlink_to(store.resolve(), target_is_directory=True)
+        else:
+            blocks.write_image(path, image.assign_attrs(unit="px"), levels=False)
 
     def _stores(self, name: str) -> dict[str, Path]:
         """Return the groups that lie in the corpus as they are compared."""

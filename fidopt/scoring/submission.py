@@ -17,7 +17,7 @@ from fidopt.errors import FieldError, UsageError
 from fidopt.images.atomic import written_whole
 from fidopt.resources import Roots
 from fidopt.results import Line, add_row, corpus_digest, machine_here, new_row
-from fidopt.scoring.evaluation import Scores, score_case
+from fidopt.scoring.evaluation import Scores, evaluation_file, score_case
 from fidopt.scoring.evaluator import require_konfai
 from fidopt.scoring.field import find_field, read_scored_field
 
@@ -99,12 +99,12 @@ def score_fields(
     built = corpus.cases(dataset, cases, roots)
     found = _fields_of(built, fields)
     line = Line(roots.results, machine_here(roots, name=machine, say=say).name, name, dataset.name)
-    digest = corpus_digest(dataset, roots)
+    digest, template = corpus_digest(dataset, roots), evaluation_file(roots)
     scored = []
     for number, case in enumerate(built):
         progress(number, len(built))
         field, failure = read_or_fail(case, found[case.name], voxels=voxels)
-        scores = score_case(case, field)
+        scores = score_case(case, field, template=template)
         if field is not None and case.has_images:
             draw(case, field, line.previews(case.name))
         if failure is not None:
@@ -148,9 +148,9 @@ def score(
     described = corpus.dataset(dataset, where) if isinstance(dataset, str) else dataset
     built = corpus.case(described, case, where)
     if field is None or isinstance(field, DisplacementField):
-        return row_of(score_case(built, field), None)
+        return row_of(score_case(built, field, template=evaluation_file(where)), None)
     found, failure = read_or_fail(built, Path(field), voxels=voxels)
-    return row_of(score_case(built, found), failure)
+    return row_of(score_case(built, found, template=evaluation_file(where)), failure)
 
 
 def read_or_fail(

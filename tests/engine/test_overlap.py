@@ -1,5 +1,7 @@
 """Label counts of two maps, block by block."""
 
+import csv
+
 import dask
 import dask.array as da
 import numpy as np
@@ -147,3 +149,23 @@ def test_a_map_with_channels_is_refused():
     coloured = image_of(np.zeros((3, 4, 5), dtype=np.uint8), Grid.of((4, 5)))
     with pytest.raises(ValueError, match="channel"):
         blocks.overlap(coloured, coloured)
+
+
+def test_expert_masks_against_registered_ones_have_their_published_dice(shared_data):
+    folder = shared_data("headneck_masks")
+    with (folder / "dice.csv").open(newline="") as table:
+        published = list(csv.DictReader(table))
+    for row in published:
+        paths = [
+            folder / "groundtruth_masks" / f"{row['case']}_midRT_mask.nii.gz",
+            folder / "prediction_masks" / f"{row['case']}_preRT_mask_registered.nii.gz",
+        ]
+        truth, predicted = (sitk.GetArrayFromImage(sitk.ReadImage(str(path))) for path in paths)
+        counts = overlap.partial(truth, predicted).select([1, 2])
+        for k, (label, value) in enumerate(zip("12", overlap.dice(counts), strict=True)):
+            assert counts.fixed[k] == int(row[f"truth_voxels_{label}"])
+            if row[f"dice_{label}"]:
+                assert value == pytest.approx(float(row[f"dice_{label}"]), abs=1e-15)
+            else:
+                assert np.isnan(value)
+    assert len(published) == 15

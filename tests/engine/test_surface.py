@@ -120,3 +120,17 @@ def test_an_empty_map_has_no_distance(first, second):
 def test_maps_of_two_shapes_are_refused():
     with pytest.raises(ValueError, match="one shape"):
         surface.surface_distances(np.zeros((3, 3), dtype=bool), np.zeros((3, 4), dtype=bool), label=1, steps=(1.0, 1.0))
+
+
+def test_the_distances_of_an_experts_masks(shared_data):
+    folder = shared_data("headneck_masks")
+    paths = ["groundtruth_masks/90_midRT_mask.nii.gz", "prediction_masks/90_preRT_mask_registered.nii.gz"]
+    images = [sitk.ReadImage(str(folder / path)) for path in paths]
+    maps = [sitk.GetArrayFromImage(image) for image in images]
+    expected = {1: 6.32456, 2: 2.0}
+    for (label, value), box in zip(expected.items(), surface.boxes(*maps, ids=list(expected)), strict=True):
+        cropped = [labels[box.slices] for labels in maps]
+        steps = images[0].GetSpacing()[::-1]
+        distances = surface.surface_distances(cropped[0], cropped[1], label=label, steps=steps)
+        assert distances is not None
+        assert surface.hausdorff(distances) == pytest.approx(value, abs=1e-5)

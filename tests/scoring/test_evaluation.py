@@ -11,7 +11,7 @@ import blocks
 from blocks.execute import compute
 from blocks.grid import Grid
 from blocks.transforms import DisplacementField
-from fidopt.errors import UsageError
+from fidopt.errors import InputError, UsageError
 from fidopt.resources import packaged_share
 from fidopt.scoring.evaluation import score_case
 
@@ -279,6 +279,16 @@ def test_scoring_twice_gives_the_same_and_says_nothing(make_case, grids, capfd, 
     assert str(workdir) not in first.evaluation
     assert list(workdir.iterdir()) == []
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_label_map_on_another_grid_is_refused(make_case, grids):
+    case = make_case()
+    grid = grids()[0]
+    elsewhere = Grid(grid.shape, grid.spacing, (0.0, 0.0, 0.0), grid.direction)
+    labels = blocks.image_of(np.ones(grid.shape, np.uint8), elsewhere, kind="labels")
+    blocks.write_image(case.label_sets()[""][0], labels, overwrite=True)
+    with pytest.raises(InputError, match=r"fixed_labels\.ome\.zarr: does not lie on the fixed grid of tiny/case01"):
+        score_case(case, None)
 
 
 def test_a_case_of_another_task_is_refused(make_case):

@@ -9,6 +9,7 @@ import fidopt
 from fidopt import corpus
 from fidopt.errors import MissingError, UsageError
 from fidopt.images.nifti import write_field
+from fidopt.resources import packaged_share
 from fidopt.results import read_rows
 from fidopt.scoring.submission import score, score_fields
 
@@ -126,3 +127,12 @@ def test_a_scored_case_is_drawn_and_a_failed_one_is_not(dataset, fields, roots):
         draw=lambda case, field, folder: drawn.append(f"{case.name} {folder.relative_to(roots.results)}"),
     )
     assert drawn == ["case01 here/mine/tiny.previews/case01"]
+
+
+def test_a_users_own_evaluation_comes_first(dataset, fields, roots):
+    text = (packaged_share() / "evaluation" / "registration.yml").read_text()
+    own = roots.share[0] / "evaluation" / "registration.yml"
+    own.parent.mkdir()
+    own.write_text(text.replace("margin: 2", "margin: 3"))
+    line = score_fields("mine", dataset, ["case01"], fields=fields, roots=roots, machine="here").line
+    assert "margin: 3" in line.evaluation.read_text()
