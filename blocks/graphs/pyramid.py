@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -38,8 +39,8 @@ def pyramid(image: xr.DataArray, *, kind: Kind | None = None) -> list[xr.DataArr
     kind = kind_of(image) if kind is None else kind
     grid, unit = grid_of(image), unit_of(image)
     start = [float(image.coords[d][0]) for d in spatial_dims(image)]
-    levels = [image]
-    data = as_shards(image)
+    levels = [image if kind == kind_of(image) else image.assign_attrs(kind=kind)]
+    data = _in_memory(image, _slabs(image)) if isinstance(image.data, np.ndarray) else as_shards(image)
     for halvings in planned_levels(grid.shape)[1:]:
         data = _halved(data, kind=kind, spatial=grid.ndim)
         shift = level_translation(start, grid.spacing[::-1], halvings)
@@ -51,11 +52,21 @@ def pyramid(image: xr.DataArray, *, kind: Kind | None = None) -> list[xr.DataArr
 def as_shards(image: xr.DataArray) -> Any:  # noqa: ANN401 - Dask is not typed
     """Return the image's voxels as a Dask array whose blocks are the shards of its store."""
     shards = shard_layout(image).blocks
-    if not isinstance(image.data, np.ndarray):
-        return image.data.rechunk(shards)
-    # Dask would hash an array of NumPy to name it, and copy it where it is one block.
+    return _in_memory(image, shards) if isinstance(image.data, np.ndarray) else image.data.rechunk(shards)
+
+
+def _in_memory(image: xr.DataArray, blocks: tuple[int, ...]) -> Any:  # noqa: ANN401 - Dask is not typed
+    """Return an image in memory cut into blocks; Dask would hash it to name it, and copy it where it is one block."""
     meta = np.empty((0,) * image.ndim, dtype=image.dtype)
-    return da.from_array(_InMemory(image.data), chunks=shards, name=False, meta=meta, asarray=False, fancy=False)
+    return da.from_array(_InMemory(image.data), chunks=blocks, name=False, meta=meta, asarray=False, fancy=False)
+
+
+def _slabs(image: xr.DataArray) -> tuple[int, ...]:
+    """Return blocks of whole planes (rows in 2D), each about a shard: what lies together in memory stays together."""
+    first = image.ndim - len(spatial_dims(image))
+    voxels = math.prod(shard_layout(image).blocks[first:])
+    plane = math.prod(image.shape[first + 1 :])
+    return (*image.shape[:first], max(2, voxels // plane // 2 * 2), *image.shape[first + 1 :])
 
 
 @dataclass(frozen=True)
