@@ -198,7 +198,14 @@ def test_an_image_cannot_replace_the_store_it_is_read_from(tmp_path: Path):
     path = tmp_path / "a.ome.zarr"
     write_image(path, some_image())
     before = digest(path)
-    for image in (open_image(path), open_image(path) + np.uint16(1), open_image(path, 1).isel(z=slice(2, 9))):
+    moved = blocks.Affine.translation((1.0, 0.0, 0.0))
+    warped = blocks.warp(open_image(path), moved, some_image((9, 9, 9)))
+    through = blocks.DisplacementField(
+        Grid.of((3, 3, 3)), open_image(path).astype("f4").isel(z=slice(3), y=slice(3), x=slice(3)).data[None][[0, 0, 0]]
+    )
+    field = blocks.displacement(through, some_image((9, 9, 9)))
+    lazy = open_image(path)
+    for image in (lazy, lazy + np.uint16(1), open_image(path, 1).isel(z=slice(2, 9)), warped, warped * 2, field):
         with pytest.raises(ValueError, match="which it would replace"):
             write_image(path, image, overwrite=True)
     assert digest(path) == before
