@@ -12,6 +12,7 @@ import numpy.typing as npt
 from blocks.grid import Grid
 from blocks.region import Region
 from blocks.transforms import Affine, AffineBox, DisplacementField, Stage, Transform, fold
+from blocks.transforms.axes import alignment
 
 Interpolation: TypeAlias = Literal["linear", "nearest", "cubic"]
 
@@ -87,10 +88,21 @@ def localised(transform: Transform, fixed: Grid, *, region: Region) -> tuple[Sta
     box = AffineBox.of(fixed, region)
     for k, stage in enumerate(stages[: max(lazy, default=-1) + 1]):
         if isinstance(stage, DisplacementField):
-            stages[k] = stage.local(box)
+            here = _same_voxels(stages[:k], stage, fixed, region)
+            stages[k] = stage.local(stage.window_region(box) if here is None else here)
         if k < lazy[-1]:
             box = stages[k].bound(box)
     return tuple(stages)
+
+
+def _same_voxels(before: list[Stage], stage: DisplacementField, fixed: Grid, region: Region) -> Region | None:
+    """Return the field's voxels that the region's voxels are, where each is one: no margin need be read around them."""
+    if len(before) > 1 or (before and not isinstance(before[0], Affine)):
+        return None
+    first = before[0] if before and isinstance(before[0], Affine) else Affine.identity(fixed.ndim)
+    aligned = alignment(stage.grid, first, fixed=fixed)
+    offset = None if aligned is None else aligned.whole_offset(fixed, stage.grid)
+    return None if offset is None else region.relative_to(tuple(-v for v in offset[::-1]))
 
 
 def pieces(region: Region, *, whole: bool) -> list[Region]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-import SimpleITK as sitk
+import SimpleITK as sitk  # noqa: N813 - the package's customary name
 
 from blocks.grid import Grid
 from blocks.transforms import Affine, BSpline, Composite, DisplacementField, Transform

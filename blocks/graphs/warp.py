@@ -113,7 +113,6 @@ class WarpJob:
             read,
             shape=self.moving.shape,
             route=route_to_index(stages, self.fixed, moving=self.moving, region=region),
-            region=region,
             interpolation=self.interpolation,
             background=self.background,
         )
@@ -140,7 +139,7 @@ class FieldJob:
     def shard(self, region: Region) -> Voxels:
         """Return the displacements (ndim, [z,] y, x) of a region of the fixed grid."""
         stages = localised(self.transform, self.fixed, region=region)
-        return displacement_block(route_to_displacement(stages, self.fixed, region=region), region, dtype=self.dtype)
+        return displacement_block(route_to_displacement(stages, self.fixed, region=region), dtype=self.dtype)
 
     def bytes_of(self, region: Region) -> int:
         """Return the bytes that computing a region takes."""

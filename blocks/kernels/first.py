@@ -8,10 +8,10 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from blocks.kernels.axes import Alignment
 from blocks.kernels.positions import affine_rows, direct_rows, expand_plane, lattice_rows
 from blocks.region import Region
 from blocks.transforms import BSpline, DisplacementField, Window
+from blocks.transforms.axes import Alignment, Tables
 from blocks.transforms.bspline import spline_axis
 from blocks.transforms.field import linear_axis
 
@@ -22,8 +22,8 @@ Array = npt.NDArray[Any]
 class FirstRows(Protocol):
     """Fills rows of positions from the indices of their voxels."""
 
-    def fill(self, plane: int, row: int, column: int, width: int, points: Floats) -> None:
-        """Fill ``points`` (ndim, rows * width) from fixed index (plane, row, column) on."""
+    def fill(self, plane: int, row: int, points: Floats) -> None:
+        """Fill ``points`` (ndim, rows * columns) from a row of the region on."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,15 +32,15 @@ class AffineRows:
 
     Parameters
     ----------
-    base
-        (ndim, 4), from fixed index (x, y, z, 1).
+    places
+        What each axis of the region adds.
     """
 
-    base: Floats
+    places: Tables
 
-    def fill(self, plane: int, row: int, column: int, width: int, points: Floats) -> None:
-        """Fill ``points`` (ndim, rows * width) from fixed index (plane, row, column) on."""
-        affine_rows(self.base, plane, row, column, width, points)
+    def fill(self, plane: int, row: int, points: Floats) -> None:
+        """Fill ``points`` (ndim, rows * columns) from a row of the region on."""
+        affine_rows(self.places.along, self.places.down, self.places.through[:, plane].copy(), row, points)
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,28 +49,34 @@ class DirectRows:
 
     Parameters
     ----------
-    base, turn
-        (ndim, 4) from fixed index; (ndim, ndim) from vector to displacement.
+    places
+        What each axis of the region adds.
+    turn
+        (ndim, ndim) from vector to displacement.
     vectors
         (ndim, nz, ny, nx) float32 or float64.
-    origin
-        (3,; x, y, z) fixed index of vector zero.
+    start
+        (3,; x, y, z) index of the vector on the region's first voxel.
     """
 
-    base: Floats
+    places: Tables
     turn: Floats
     vectors: Array
-    origin: Array
+    start: Array
 
     @classmethod
-    def of(cls, base: Floats, turn: Floats, held: Window, offset: tuple[int, ...]) -> DirectRows:
+    def of(cls, places: Tables, turn: Floats, held: Window, *, region: Region, offset: tuple[int, ...]) -> DirectRows:
         """Return the rows of a field whose voxel ``offset`` (x, y, z) is fixed voxel zero."""
-        start = [a - o for a, o in zip(held.start[::-1], offset, strict=True)]
-        return cls(base, turn, solid(held.array), np.array([*start, 0][:3]))
+        ends = zip(region.start[::-1], held.start[::-1], offset, strict=True)
+        start = [a + o - h for a, h, o in ends]
+        return cls(places, turn, solid(held.array), np.array([*start, 0][:3]))
 
-    def fill(self, plane: int, row: int, column: int, width: int, points: Floats) -> None:
-        """Fill ``points`` (ndim, rows * width) from fixed index (plane, row, column) on."""
-        direct_rows(self.base, self.turn, self.vectors, plane, row, column, width, self.origin, points)
+    def fill(self, plane: int, row: int, points: Floats) -> None:
+        """Fill ``points`` (ndim, rows * columns) from a row of the region on."""
+        p = self.places
+        direct_rows(
+            p.along, p.down, p.through[:, plane].copy(), self.turn, self.vectors, self.start, plane, row, points
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,8 +85,6 @@ class Line:
 
     Parameters
     ----------
-    start
-        Fixed index of the first voxel.
     cells
         (n,) index, in the array at hand, of the first of the lattice points around each voxel.
     taps
@@ -89,7 +93,6 @@ class Line:
         (n,) whether the voxel lies on the lattice along this axis.
     """
 
-    start: int
     cells: Array
     taps: Floats
     inside: npt.NDArray[np.bool_]
@@ -97,7 +100,7 @@ class Line:
     @classmethod
     def none(cls) -> Line:
         """Return the line of the axis z in 2D: one plane, with weight one."""
-        return cls(0, np.zeros(1, dtype=np.intp), np.ones((1, 1)), np.ones(1, dtype=bool))
+        return cls(np.zeros(1, dtype=np.intp), np.ones((1, 1)), np.ones(1, dtype=bool))
 
 
 @dataclass(eq=False)
@@ -108,15 +111,17 @@ class LatticeRows:
 
     Parameters
     ----------
-    base, turn
-        (ndim, 4) from fixed index; (ndim, ndim) from vector to displacement.
+    places
+        What each axis of the region adds.
+    turn
+        (ndim, ndim) from vector to displacement.
     vectors
         (ndim, nz, ny, nx), the lattice's axes in the fixed grid's order.
     lines
         Along x, y and z.
     """
 
-    base: Floats
+    places: Tables
     turn: Floats
     vectors: Array
     lines: tuple[Line, Line, Line]
@@ -127,62 +132,69 @@ class LatticeRows:
         ndim, _, rows, _ = self.vectors.shape
         self._expanded = np.empty((ndim, rows, len(self.lines[0].cells)))
 
-    def fill(self, plane: int, row: int, column: int, width: int, points: Floats) -> None:
-        """Fill ``points`` (ndim, rows * width) from fixed index (plane, row, column) on: all columns of the region."""
-        across, down, through = self.lines
-        at = plane - through.start
-        if not through.inside[at]:
-            affine_rows(self.base, plane, row, column, width, points)
+    def fill(self, plane: int, row: int, points: Floats) -> None:
+        """Fill ``points`` (ndim, rows * columns) from a row of the region on."""
+        down = self.lines[1]
+        through = self.places.through[:, plane].copy()
+        if not self.lines[2].inside[plane]:
+            affine_rows(self.places.along, self.places.down, through, row, points)
             return
         if plane != self._plane:
-            rows = np.array([down.cells.min(), down.cells.max() + len(down.taps)])
-            expand_plane(
-                self.vectors,
-                int(through.cells[at]),
-                np.ascontiguousarray(through.taps[:, at]),
-                rows,
-                across.cells,
-                across.taps,
-                across.inside,
-                self.turn,
-                self._expanded,
-            )
-            self._plane = plane
-        part = slice(row - down.start, row - down.start + points.shape[1] // width)
-        taps = np.ascontiguousarray(down.taps[:, part])
-        cells, inside = down.cells[part], down.inside[part]
-        lattice_rows(self.base, self._expanded, cells, taps, inside, plane, row, column, width, points)
+            self._expand(plane)
+        lattice_rows(
+            self.places.along,
+            self.places.down,
+            through,
+            self._expanded,
+            down.cells,
+            down.taps,
+            down.inside,
+            row,
+            points,
+        )
+
+    def _expand(self, plane: int) -> None:
+        across, down, through = self.lines
+        rows = np.array([down.cells.min(), down.cells.max() + len(down.taps)])
+        expand_plane(
+            self.vectors,
+            int(through.cells[plane]),
+            through.taps[:, plane].copy(),
+            rows,
+            across.cells,
+            across.taps,
+            across.inside,
+            self.turn,
+            self._expanded,
+        )
+        self._plane = plane
 
 
 def lattice_rows_of(
     deformation: BSpline | DisplacementField,
     aligned: Alignment,
-    base: Floats,
+    places: Tables,
     *,
     turn: Floats,
     region: Region,
 ) -> LatticeRows:
     """Return the rows of a region under a deformation whose lattice runs along the fixed grid's axes."""
     ndim = deformation.ndim
-    if isinstance(deformation, BSpline):
-        array, start, whole = deformation.coefficients, (0,) * ndim, deformation.grid.shape
-    else:
-        held = deformation.held
-        array, start, whole = held.array, held.start, held.whole
+    held = deformation.held
     read = spline_axis if isinstance(deformation, BSpline) else linear_axis
     lines = []
     for axis, along in enumerate(aligned.order):
+        k = ndim - 1 - along
         first, end = region.start[ndim - 1 - axis], region.stop[ndim - 1 - axis]
-        size = whole[ndim - 1 - along]
-        cells, taps, inside = read(aligned.coordinates(axis, first, end), size)
-        here = array.shape[ndim - along]
+        cells, taps, inside = read(aligned.coordinates(axis, first, end), held.whole[k])
         # Voxels off the lattice are given a cell of the window all the same; nothing of it is used.
-        cells = np.clip(cells - start[ndim - 1 - along], 0, here - len(taps))
-        lines.append(Line(first, cells, np.ascontiguousarray(taps), inside))
+        cells = np.clip(cells - held.start[k], 0, held.array.shape[k + 1] - len(taps))
+        lines.append(Line(cells, np.ascontiguousarray(taps), inside))
     axes = [0, *(ndim - along for along in reversed(aligned.order))]
-    vectors = solid(array.transpose(axes))
     across, down, *through = lines
-    return LatticeRows(base, turn, vectors, (across, down, through[0] if through else Line.none()))
+    return LatticeRows(
+        places, turn, solid(held.array.transpose(axes)), (across, down, through[0] if through else Line.none())
+    )
 
 
 def solid(array: Array) -> Array:

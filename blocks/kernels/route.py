@@ -1,26 +1,27 @@
 """How the positions of a fixed region are computed: chosen from the grids and the transform, never from the block.
 
 A deformation whose lattice has the fixed grid's axes is contracted axis by axis; a field on the fixed grid itself is
-read where it lies; what has other axes, or comes after one of these, goes point by point. Affine stages are multiplied
-into their neighbours.
+read where it lies; what has other axes, or comes after one of these, goes point by point. Affine stages around the
+one deformation are multiplied into it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from blocks.grid import Grid
-from blocks.kernels.axes import Alignment, Long, alignment, exact_inverse, long, mapped
 from blocks.kernels.first import AffineRows, DirectRows, FirstRows, lattice_rows_of, solid
-from blocks.kernels.positions import affine_points, affine_rows, field_points, spline_points
+from blocks.kernels.points import affine_points, field_points, spline_points
 from blocks.region import Region
 from blocks.transforms import Affine, BSpline, DisplacementField, Stage
+from blocks.transforms.axes import Alignment, Chain, Link, Tables, alignment, difference_tables, tables
 
 Floats = npt.NDArray[np.float64]
-Deformation = BSpline | DisplacementField
+Deformation: TypeAlias = BSpline | DisplacementField
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,34 +30,37 @@ class Route:
 
     Parameters
     ----------
+    region
+        The part of the fixed grid.
     first
         Fills rows of positions from their indices.
     rest
-        Stages that then move them one by one.
+        What then moves them one by one.
     minus
-        (ndim, 4), from fixed index (x, y, z, 1) to what is taken off in the end; None where nothing is.
+        Rows that are taken off in the end; None where nothing is.
     """
 
+    region: Region
     first: FirstRows
-    rest: tuple[Stage, ...] = ()
-    minus: Floats | None = None
+    rest: tuple[Link | Deformation, ...] = ()
+    minus: FirstRows | None = None
 
-    def fill(self, plane: int, row: int, column: int, width: int, points: Floats) -> None:
-        """Fill ``points`` with rows of a plane of the fixed grid, ``width`` voxels each.
+    def fill(self, plane: int, row: int, points: Floats) -> None:
+        """Fill ``points`` with rows of the region.
 
         Parameters
         ----------
-        plane, row, column
-            Fixed index z, y, x of the first voxel; in 2D the plane is 0.
-        width
-            Voxels a row; ``points`` holds a whole number of rows.
+        plane, row
+            First row, counted from the region's first; in 2D the plane is 0.
+        points
+            (ndim, n), to be filled: n is a whole number of the region's rows.
         """
-        self.first.fill(plane, row, column, width, points)
-        for stage in self.rest:
-            _move(stage, points)
+        self.first.fill(plane, row, points)
+        for step in self.rest:
+            _move(step, points)
         if self.minus is not None:
             taken = np.empty_like(points)
-            affine_rows(self.minus, plane, row, column, width, taken)
+            self.minus.fill(plane, row, taken)
             points -= taken
 
 
@@ -70,86 +74,103 @@ def route_to_index(stages: tuple[Stage, ...], fixed: Grid, *, moving: Grid, regi
     fixed, moving
         Grids of the output and of the input.
     region
-        Part of the fixed grid that rows will be filled of.
+        Part of the fixed grid.
     """
-    inverse = exact_inverse(moving.matrix)
-    return _route(stages, fixed, region, (inverse, -inverse @ long(moving.origin)), relative=False)
+    plan = _Plan.of(stages, fixed)
+    last = Link.to_grid(moving)
+    if plan.rest:
+        return Route(region, plan.first(tables(Chain(plan.before), region), region), (*plan.rest, last))
+    chain = Chain((*plan.before, *plan.after, last))
+    # ITK steps along a row from end to end when the whole transform is linear, and only then.
+    columns = fixed.shape[-1] if plan.deformation is None else None
+    return Route(region, plan.first(tables(chain, region, columns=columns), region, last))
 
 
 def route_to_displacement(stages: tuple[Stage, ...], fixed: Grid, *, region: Region) -> Route:
     """Return the route from fixed voxels to displacements in the world; parameters as :func:`route_to_index`."""
-    return _route(stages, fixed, region, (long(np.eye(fixed.ndim)), long(np.zeros(fixed.ndim))), relative=True)
+    plan = _Plan.of(stages, fixed)
+    if plan.rest:
+        own = AffineRows(tables(Chain((Link.from_grid(fixed),)), region))
+        return Route(region, plan.first(tables(Chain(plan.before), region), region), plan.rest, own)
+    return Route(region, plan.first(difference_tables(Chain((*plan.before, *plan.after)), fixed, region), region))
 
 
-def _route(
-    stages: tuple[Stage, ...], fixed: Grid, region: Region, result: tuple[Long, Long], *, relative: bool
-) -> Route:
-    """Return the route to ``matrix @ moving point + offset``, less the fixed point where ``relative``."""
-    world = (long(fixed.matrix), long(fixed.origin))
-    before, rest = Affine.identity(fixed.ndim), list(stages)
-    if isinstance(rest[0], Affine):
-        before = rest.pop(0)
-    if rest and isinstance(rest[-1], Affine):
-        result = _after(result, rest.pop())
-    start = mapped(before, *world)
-    deformation, aligned = None, None
-    if rest and not isinstance(rest[0], Affine):
-        aligned = alignment(rest[0].grid, before, fixed=fixed)
-        deformation = rest.pop(0) if aligned is not None else None
-    if rest:
-        base, turn = _base(*start), np.eye(fixed.ndim)
-        tail = (*rest, Affine.of(*result))
-        minus = _base(*world) if relative else None
-        return Route(_first(deformation, aligned, base, turn, fixed, region), tail, minus)
-    matrix, offset = result[0] @ start[0], result[0] @ start[1] + result[1]
-    if relative:
-        matrix, offset = matrix - world[0], offset - world[1]
-    turn = np.asarray(result[0], dtype=np.float64)
-    return Route(_first(deformation, aligned, _base(matrix, offset), turn, fixed, region))
+@dataclass(frozen=True, eq=False)
+class _Plan:
+    """A transform as: affine maps, one deformation along the fixed grid's axes, affine maps; or with a rest.
+
+    Parameters
+    ----------
+    fixed
+        The fixed grid.
+    before, after
+        Affine maps from fixed index to the deformation's point, and after it.
+    deformation, aligned
+        The deformation and how its lattice runs; None where there is none along the axes.
+    rest
+        What is to be done point by point, where there is such; ``after`` is empty then.
+    """
+
+    fixed: Grid
+    before: tuple[Link, ...]
+    after: tuple[Link, ...] = ()
+    deformation: Deformation | None = None
+    aligned: Alignment | None = None
+    rest: tuple[Link | Deformation, ...] = ()
+
+    @classmethod
+    def of(cls, stages: tuple[Stage, ...], fixed: Grid) -> _Plan:
+        first, others = Affine.identity(fixed.ndim), stages
+        before: tuple[Link, ...] = (Link.from_grid(fixed),)
+        if isinstance(stages[0], Affine):
+            first, others = stages[0], stages[1:]
+            before = (*before, Link.of(first))
+        if not others or isinstance(others[0], Affine):
+            return cls(fixed, before)
+        aligned = alignment(others[0].grid, first, fixed=fixed)
+        if aligned is None:
+            return cls(fixed, before, rest=_steps(others))
+        deformation, others = others[0], others[1:]
+        if all(isinstance(stage, Affine) for stage in others):
+            after = tuple(Link.of(stage) for stage in others if isinstance(stage, Affine))
+            return cls(fixed, before, after, deformation, aligned)
+        return cls(fixed, before, (), deformation, aligned, _steps(others))
+
+    def first(self, places: Tables, region: Region, *last: Link) -> FirstRows:
+        """Return what fills the first positions: affine places, and the deformation turned as ``after`` turns it."""
+        if self.deformation is None or self.aligned is None:
+            return AffineRows(places)
+        turn = np.eye(self.fixed.ndim, dtype=np.longdouble)
+        for link in () if self.rest else (*self.after, *last):
+            turn = link.exact @ turn
+        rows = np.asarray(turn, dtype=np.float64)
+        if isinstance(self.deformation, DisplacementField):
+            offset = self.aligned.whole_offset(self.fixed, self.deformation.grid)
+            if offset is not None:
+                return DirectRows.of(places, rows, self.deformation.held, region=region, offset=offset)
+        return lattice_rows_of(self.deformation, self.aligned, places, turn=rows, region=region)
 
 
-def _after(result: tuple[Long, Long], stage: Affine) -> tuple[Long, Long]:
-    return result[0] @ long(stage.rows), result[0] @ long(stage.shift) + result[1]
+def _steps(stages: tuple[Stage, ...]) -> tuple[Link | Deformation, ...]:
+    return tuple(Link.of(stage) if isinstance(stage, Affine) else stage for stage in stages)
 
 
-def _base(matrix: Long, offset: Long) -> Floats:
-    """Return an affine map of indices as (ndim, 4), with a column of zeros for z in 2D."""
-    base = np.zeros((len(offset), 4))
-    base[:, : len(offset)] = matrix
-    base[:, 3] = offset
-    return base
-
-
-def _first(
-    deformation: Stage | None,
-    aligned: Alignment | None,
-    base: Floats,
-    turn: Floats,
-    fixed: Grid,
-    region: Region,
-) -> FirstRows:
-    if aligned is None or deformation is None or isinstance(deformation, Affine):
-        return AffineRows(base)
-    if isinstance(deformation, DisplacementField):
-        offset = aligned.whole_offset(fixed, deformation.grid)
-        if offset is not None:
-            return DirectRows.of(base, turn, deformation.held, offset)
-    return lattice_rows_of(deformation, aligned, base, turn=turn, region=region)
-
-
-def _move(stage: Stage, points: Floats) -> None:
-    """Apply one stage to positions (ndim, n) in place."""
-    if isinstance(stage, Affine):
-        affine_points(stage.rows, stage.shift, points)
+def _move(step: Link | Deformation, points: Floats) -> None:
+    """Apply one step to positions (ndim, n) in place."""
+    if isinstance(step, Link):
+        affine_points(step.matrix, step.before, step.after, points)
         return
-    inverse, origin = stage.grid.inverse_matrix, np.array(stage.grid.origin)
-    if isinstance(stage, BSpline):
-        spline_points(solid(stage.coefficients), inverse, origin, points)
+    n = step.ndim
+    inverse, origin = np.zeros((3, 3)), np.zeros(3)
+    inverse[:n, :n], origin[:n] = step.grid.inverse_matrix, step.grid.origin
+    held = step.held
+    vectors = solid(held.array)
+    if isinstance(step, BSpline):
+        spline_points(vectors, inverse, origin, points)
         return
-    held = stage.held
-    start = np.array((*held.start[::-1], 0)[:3])
-    size = np.array((*held.whole[::-1], 1)[:3])
-    missed = field_points(solid(held.array), start, size, inverse, origin, points)
+    start = np.array([*held.start[::-1], 0][:3])
+    size = np.array([*held.whole[::-1], 1][:3])
+    missed = field_points(vectors, start, size, inverse, origin, points)
     if missed:
         msg = f"{missed} points need vectors of the displacement field outside the window read for them"
         raise RuntimeError(f"{msg}; this is an error of the plan, please report it")

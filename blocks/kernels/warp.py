@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from blocks.kernels.cubic import coefficients, cubic_rows
 from blocks.kernels.route import Route
 from blocks.kernels.sample import linear_rows, nearest_rows
 from blocks.region import Region
@@ -27,11 +28,10 @@ def warp_block(
     *,
     shape: tuple[int, ...],
     route: Route,
-    region: Region,
     interpolation: str,
     background: float,
 ) -> Voxels:
-    """Return the voxels of a fixed region, sampled from a block of the moving image.
+    """Return the voxels of a route's region, sampled from a block of the moving image.
 
     Parameters
     ----------
@@ -42,75 +42,79 @@ def warp_block(
     shape
         The whole moving image's, array order.
     route
-        From fixed voxels to moving indices.
-    region
-        Part of the fixed grid to be computed.
+        From the voxels of a fixed region to moving indices.
     interpolation
-        ``"linear"`` or ``"nearest"``.
+        ``"linear"``, ``"nearest"`` or ``"cubic"``.
     background
         Value of a voxel whose position is outside the moving image.
 
     Returns
     -------
     numpy.ndarray
-        (channels, *region.shape), the type of ``source``.
+        (channels, *route.region.shape), the type of ``source``.
     """
-    out = np.empty((len(source), *region.shape), dtype=source.dtype)
+    out = np.empty((len(source), *route.region.shape), dtype=source.dtype)
     if read.empty:
         out[:] = background
         return out
     working = _working(source)
-    target = out if working.dtype == source.dtype else np.empty(out.shape, dtype=working.dtype)
-    if source.dtype == bool:
-        target = out.view(np.uint8)
-    frame = _frame(read, shape)
-    kernel = nearest_rows if interpolation == "nearest" else linear_rows
-    value = working.dtype.type(background)
-    flat = working.reshape(len(working), -1)
+    # The kernels know neither booleans nor float16: they fill bytes and float32.
+    target = out.view(np.uint8) if source.dtype == bool else np.empty(out.shape, dtype=working.dtype)
+    if target.dtype == out.dtype:
+        target = out
     lines = target.reshape(len(target), -1)
+    frame = _frame(read, shape)
+    value = working.dtype.type(background)
     missed = 0
-    for first, points in _slabs(route, region):
-        missed += kernel(flat, frame, points, lines, first, value)
+    if interpolation == "cubic":
+        for channel, voxels in enumerate(working):
+            spline = coefficients(voxels, read, shape=shape).reshape(1, -1)
+            for first, points in _slabs(route):
+                missed += cubic_rows(spline, frame, points, lines[channel : channel + 1], first, value)
+    else:
+        kernel = nearest_rows if interpolation == "nearest" else linear_rows
+        voxels = working.reshape(len(working), -1)
+        for first, points in _slabs(route):
+            missed += kernel(voxels, frame, points, lines, first, value)
     if missed:
-        msg = f"{missed} positions of region {region} need voxels of the moving image outside {read}"
+        msg = f"{missed} positions of region {route.region} need voxels of the moving image outside {read}"
         raise RuntimeError(f"{msg}; this is an error of the plan, please report it")
-    if target.dtype != out.dtype and source.dtype != bool:
-        out[:] = target
-    return out
+    if source.dtype == bool:
+        # A cubic spline overshoots, and a boolean of two is none.
+        np.minimum(target, 1, out=target)
+        return out
+    return target.astype(out.dtype, copy=False)
 
 
-def displacement_block(route: Route, region: Region, *, dtype: npt.DTypeLike) -> Voxels:
-    """Return the displacements (ndim, *region.shape), components x, y, z, of a fixed region.
+def displacement_block(route: Route, *, dtype: npt.DTypeLike) -> Voxels:
+    """Return the displacements (ndim, *route.region.shape), components x, y, z, of a route's region.
 
     Parameters
     ----------
     route
-        From fixed voxels to displacements in the world.
-    region
-        Part of the fixed grid to be computed.
+        From the voxels of a fixed region to displacements in the world.
     dtype
         float32 or float64; the vectors are computed in float64.
     """
-    out = np.empty((region.ndim, *region.shape), dtype=dtype)
+    out = np.empty((route.region.ndim, *route.region.shape), dtype=dtype)
     lines = out.reshape(len(out), -1)
-    for first, points in _slabs(route, region):
+    for first, points in _slabs(route):
         lines[:, first : first + points.shape[1]] = points
     return out
 
 
-def _slabs(route: Route, region: Region) -> Iterator[tuple[int, Floats]]:
-    """Yield positions of a region a few rows at a time: the place of the first voxel in it, and (ndim, n)."""
-    planes = range(region.start[0], region.stop[0]) if region.ndim == 3 else range(1)
-    (top, left), (bottom, right) = region.start[-2:], region.stop[-2:]
-    width = right - left
-    rows = max(1, min(SLAB // width, bottom - top))
-    buffer = np.empty((region.ndim, rows * width))
+def _slabs(route: Route) -> Iterator[tuple[int, Floats]]:
+    """Yield positions of a route's region a few rows at a time: the place of the first voxel in it, and (ndim, n)."""
+    shape = route.region.shape
+    planes, height, width = (1, *shape) if len(shape) == 2 else shape
+    rows = max(1, min(SLAB // width, height))
+    buffer = np.empty((len(shape), rows * width))
     first = 0
-    for plane in planes:
-        for row in range(top, bottom, rows):
-            n = min(rows, bottom - row) * width
-            points = buffer if n == buffer.shape[1] else np.empty((region.ndim, n))
-            route.fill(plane, row, left, width, points)
+    for plane in range(planes):
+        for row in range(0, height, rows):
+            n = min(rows, height - row) * width
+            points = buffer if n == buffer.shape[1] else np.empty((len(shape), n))
+            route.fill(plane, row, points)
             yield first, points
             first += n
 

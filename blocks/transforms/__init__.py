@@ -4,7 +4,8 @@ from blocks.transforms.affine import Affine
 from blocks.transforms.box import AffineBox
 from blocks.transforms.bspline import BSpline
 from blocks.transforms.composite import Composite, Stage, Transform, fold
-from blocks.transforms.field import DisplacementField, Vectors, Window
+from blocks.transforms.field import DisplacementField, Vectors
+from blocks.transforms.window import Window
 
 __all__ = [
     "Affine",

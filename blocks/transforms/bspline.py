@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import product
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,7 @@ from blocks.grid import Grid
 from blocks.transforms.affine import as_points
 from blocks.transforms.box import AffineBox
 from blocks.transforms.lattice import cubic_weights, extremes, lattice_index, window_of
+from blocks.transforms.window import Window
 
 Floats = npt.NDArray[np.float64]
 
@@ -56,6 +58,11 @@ class BSpline:
         """Number of axes."""
         return self.grid.ndim
 
+    @property
+    def held(self) -> Window:
+        """All the coefficients, as a window that is the whole lattice."""
+        return Window(self.coefficients, (0,) * self.ndim, self.grid.shape)
+
     def points(self, points: npt.ArrayLike) -> Floats:
         """Return where fixed world points (n, ndim; x, y, z) are in the moving image's world (n, ndim)."""
         moved = as_points(points, self.ndim).copy()
@@ -72,7 +79,7 @@ class BSpline:
             weight = np.ones(len(moved))
             for axis, tap in enumerate(taps):
                 weight = weight * weights[axis][tap]
-            at = tuple(cells[axis] + taps[axis] for axis in reversed(range(self.ndim)))
+            at: list[Any] = [cells[axis] + taps[axis] for axis in reversed(range(self.ndim))]
             total += weight * self.coefficients[(slice(None), *at)]
         moved[valid] += total.T[valid]
         return moved

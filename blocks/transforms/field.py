@@ -14,6 +14,7 @@ from blocks.region import Region
 from blocks.transforms.affine import as_points
 from blocks.transforms.box import AffineBox
 from blocks.transforms.lattice import extremes, lattice_index, window_of
+from blocks.transforms.window import Window
 
 Floats = npt.NDArray[np.float64]
 
@@ -31,43 +32,6 @@ class Vectors(Protocol):
 
     def __getitem__(self, index: tuple[slice, ...], /) -> Any:  # noqa: ANN401 - anything np.asarray takes
         """Return a box of it."""
-
-
-@dataclass(frozen=True, eq=False)
-class Window:
-    """A box of a field's vectors in memory, indexed as if it were the whole.
-
-    Parameters
-    ----------
-    array
-        (ndim, *box shape), float32 or float64.
-    start
-        First index of the box, array order.
-    whole
-        Shape of the field, array order.
-    """
-
-    array: npt.NDArray[np.float32] | npt.NDArray[np.float64] = field(repr=False)
-    start: tuple[int, ...]
-    whole: tuple[int, ...]
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Shape of all the vectors, (ndim, [z,] y, x)."""
-        return (len(self.array), *self.whole)
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type of a component."""
-        return self.array.dtype
-
-    def __getitem__(self, index: tuple[slice, ...], /) -> npt.NDArray[np.floating]:
-        """Return a box of the field, which must lie in this one."""
-        box = Region(tuple(s.start for s in index[1:]), tuple(s.stop for s in index[1:])).relative_to(self.start)
-        if not Region.of(self.array.shape[1:]).contains(box):
-            msg = f"voxels {index[1:]} of a displacement field are not in the window that was read for them"
-            raise IndexError(msg)
-        return self.array[(slice(None), *box.slices)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +115,7 @@ class DisplacementField:
             weight = np.ones(total.shape[1])
             for (_, weights), side in zip(taps, corner, strict=True):
                 weight = weight * weights[side][inside]
-            at = [cell[inside] + side - a for (cell, _), side, a in zip(taps, corner, start, strict=True)]
+            at: list[Any] = [cell[inside] + side - a for (cell, _), side, a in zip(taps, corner, start, strict=True)]
             total += weight * window[(slice(None), *at[::-1])]
         moved = fixed.copy()
         moved[inside] += total.T
@@ -160,6 +124,8 @@ class DisplacementField:
     def bound(self, box: AffineBox) -> AffineBox:
         """Return a set around the moving points of a set of fixed points, from the vectors those points read."""
         region = self.window_region(box)
+        if isinstance(self.vectors, Window):
+            region = region.intersect(self.vectors.region)
         if region.empty:
             return box
         least, most = extremes(self.window(region))
@@ -168,11 +134,10 @@ class DisplacementField:
             least, most = np.minimum(least, 0), np.maximum(most, 0)
         return box.displaced(least, most)
 
-    def local(self, box: AffineBox) -> DisplacementField:
-        """Return the same field with the part that the points of a set read in memory, and nothing else of it."""
+    def local(self, region: Region) -> DisplacementField:
+        """Return the same field with a region of its vectors in memory, and nothing else of it."""
         if self.in_memory:
             return self
-        region = self.window_region(box)
         if region.empty:
             region = Region((0,) * self.ndim, (1,) * self.ndim)
         return DisplacementField(self.grid, Window(self.window(region), region.start, self.grid.shape))
