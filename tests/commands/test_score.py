@@ -46,6 +46,8 @@ def corpus(tmp_path, monkeypatch) -> Path:
     write_landmarks(case / "truth" / "fixed_landmarks.csv", fixed)
     write_landmarks(case / "truth" / "moving_landmarks.csv", fixed + np.array([3.0, 4.0, 0.0]))
     monkeypatch.chdir(tmp_path)
+    for variable in ("SHARE", "CORPUS", "ARCHIVES", "RESULTS", "MACHINE"):
+        monkeypatch.delenv(f"FIDOPT_{variable}", raising=False)
     return tmp_path
 
 
