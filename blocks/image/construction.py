@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import zarr
 
-from blocks.image.planning import StorePlan
+from blocks.storage import Layout
 
 #: Folder inside a store under construction.
 JOURNAL = ".journal"
-#: What shows that a folder is a store, finished or not, and so may be replaced when that is asked for.
-_STORE_FILES = ("zarr.json", ".zgroup", ".zarray", ".zattrs", JOURNAL)
+#: The root's metadata of a store that is all there, before it gets its name.
+PARTIAL = ".zarr.json.partial"
+#: What shows that a folder is a finished store, and so may be replaced when that is asked for.
+_STORE_FILES = ("zarr.json", ".zgroup", ".zarray", ".zattrs")
 
 
 class StoreExistsError(FileExistsError):
@@ -44,10 +46,10 @@ def make_room(where: str, *, overwrite: bool) -> None:
     folder = Path(where)
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
-    if not folder.is_dir() or not any((folder / name).exists() for name in _STORE_FILES):
+    finished = any((folder / name).exists() for name in _STORE_FILES)
+    if not finished and not is_unfinished(where):
         msg = f"{where} exists and is not a store; it is left alone: choose another path"
         raise StoreExistsError(msg)
-    finished = not (folder / JOURNAL).exists() or (folder / "zarr.json").exists()
     if finished and not overwrite:
         msg = f"the store {where} exists; ask to overwrite it, or choose another path"
         raise StoreExistsError(msg)
@@ -57,22 +59,34 @@ def make_room(where: str, *, overwrite: bool) -> None:
     shutil.rmtree(folder)
 
 
-def begin(where: str, plan: StorePlan) -> None:
+def is_unfinished(where: str) -> bool:
+    """Whether a store is under construction in a folder, or was when its writer stopped."""
+    folder = Path(where)
+    return not (folder / "zarr.json").exists() and any((folder / name).exists() for name in (JOURNAL, PARTIAL))
+
+
+def begin(where: str, layouts: Sequence[Layout]) -> None:
     """Make the folder of a store to be, and note what it will be."""
     journal = Path(where) / JOURNAL
     journal.mkdir(parents=True, exist_ok=True)
-    levels = [{"shape": lay.shape, "shards": lay.shards, "dtype": str(lay.dtype)} for lay in plan.layouts]
+    levels = [{"shape": lay.shape, "shards": lay.shards, "dtype": str(lay.dtype)} for lay in layouts]
     (journal / "header.json").write_text(json.dumps({"levels": levels}, indent=2))
 
 
 def publish_root(where: str, root: Mapping[str, Any]) -> None:
     """Put a root's metadata in place, whole, by a rename."""
+    _written_root(where, root).replace(Path(where) / "zarr.json")
+
+
+def finish(where: str, root: Mapping[str, Any]) -> None:
+    """Publish a store that is completely written; its last file appears when nothing else is left to do."""
+    last = _written_root(where, root).replace(Path(where) / PARTIAL)
+    shutil.rmtree(Path(where) / JOURNAL)
+    last.replace(Path(where) / "zarr.json")
+
+
+def _written_root(where: str, root: Mapping[str, Any]) -> Path:
+    """Return the file of a root's metadata, made in the journal's folder."""
     made = Path(where) / JOURNAL / "root"
     zarr.create_group(str(made), attributes=dict(root), overwrite=True)
-    (made / "zarr.json").replace(Path(where) / "zarr.json")
-
-
-def finish(where: str, plan: StorePlan) -> None:
-    """Publish a store that is completely written, and drop its journal."""
-    publish_root(where, plan.root)
-    shutil.rmtree(Path(where) / JOURNAL)
+    return made / "zarr.json"

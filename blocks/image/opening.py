@@ -13,6 +13,7 @@ import xarray as xr
 import zarr
 
 from blocks.grid import Grid
+from blocks.image.construction import is_unfinished
 from blocks.image.metadata import Multiscales, parse_root
 from blocks.image.view import image_of
 from blocks.storage import SHARD, Layout, Library, StoredArray, StoreError, local_path
@@ -171,7 +172,7 @@ def read_root(where: str) -> dict[str, Any]:
         if not folder.is_dir():
             msg = f"{where} is a file; an OME-Zarr store is a folder: `fidopt convert` makes one of it"
             raise StoreError(msg)
-        if not (folder / "zarr.json").exists() and (folder / ".journal").exists():
+        if is_unfinished(where):
             msg = f"the store {where} was not finished; run what wrote it again"
             raise StoreError(msg)
     try:

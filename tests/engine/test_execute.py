@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import dask
@@ -154,6 +155,30 @@ def test_a_store_under_construction_opens_as_none_and_is_taken_up(tmp_path: Path
     write_image(path, image)
     np.testing.assert_array_equal(open_image(path).values, image.values)
     assert sorted(p.name for p in path.iterdir()) == ["0", "1", "2", "3", "zarr.json"]
+
+
+def test_a_writer_killed_at_its_last_step_leaves_no_finished_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    path = tmp_path / "a.ome.zarr"
+    write_image(path, some_image())
+    before = digest(path)
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "replace", killed_at_the_last_rename(Path.replace))
+        with pytest.raises(KeyboardInterrupt):
+            write_image(path, some_image(), overwrite=True)
+    assert not (path / ".journal").exists()
+    with pytest.raises(StoreError, match="was not finished"):
+        open_image(path)
+    write_image(path, some_image())
+    assert digest(path) == before
+
+
+def killed_at_the_last_rename(replace: Callable[[Path, Path], Path]) -> Callable[[Path, Path], Path]:
+    def replacing(self: Path, target: Path) -> Path:
+        if Path(target).parent.name == "a.ome.zarr" and Path(target).name == "zarr.json":
+            raise KeyboardInterrupt
+        return replace(self, target)
+
+    return replacing
 
 
 def test_a_failing_shard_is_named(tmp_path: Path):
