@@ -37,7 +37,7 @@ def _pairs(draw):
     return maps[0], maps[1], tuple(steps)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(_pairs())
 def test_distances_areas_and_hd95_are_deepminds(pair):
     first, second, steps = pair
