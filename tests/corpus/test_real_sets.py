@@ -88,7 +88,7 @@ def test_the_sets_of_archives_are_built_to_the_recorded_bytes(build):
 
 
 @pytest.mark.parametrize(
-    ("name", "case_name", "package"), [("retina", "eye2", "skimage"), ("brain", "head3", "nilearn")]
+    ("name", "case_name", "package"), [("retina", "eye2", "skimage"), ("brain", "head2", "nilearn")]
 )
 def test_a_demonstration_pair_is_two_images_with_a_truth_that_leaves_room(tmp_path, name, case_name, package):
     if importlib.util.find_spec(package) is None:
