@@ -91,7 +91,8 @@ class Grid:
     @cached_property
     def matrix(self) -> Floats:
         """World-order linear part of (index x, y, z) -> world: direction times diag(spacing), (ndim, ndim)."""
-        return self.direction_matrix * np.array(self.spacing)
+        matrix: Floats = self.direction_matrix * np.array(self.spacing)
+        return matrix
 
     @cached_property
     def inverse_matrix(self) -> Floats:
