@@ -6,7 +6,7 @@ import csv
 import io
 from typing import TYPE_CHECKING, Any
 
-from fidopt.leaderboard.lines import BoardLine, Mean
+from fidopt.leaderboard.lines import UNREGISTERED, BoardLine, Mean
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -163,7 +163,8 @@ def _caption(board: Board) -> list[str]:
 
 def _cell(metric: str, line: BoardLine) -> tuple[str, str, str]:
     mean = line.metrics.get(metric)
-    return mean_text(metric, mean), interval_text(metric, mean), change_text(metric, mean)
+    change = "" if line.method == UNREGISTERED else change_text(metric, mean)
+    return mean_text(metric, mean), interval_text(metric, mean), change
 
 
 def _name(line: BoardLine, board: Board) -> str:

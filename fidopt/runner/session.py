@@ -14,7 +14,7 @@ from fidopt.descriptors.dataset import Dataset
 from fidopt.descriptors.machine import Machine
 from fidopt.descriptors.method import Method
 from fidopt.descriptors.rows import Failure, Row
-from fidopt.errors import FidoptError, FieldError
+from fidopt.errors import FidoptError
 from fidopt.resources import Roots
 from fidopt.results import Line
 from fidopt.runner import environment, methods, previews
@@ -192,11 +192,12 @@ def _run_and_score(session: Session, case: Case) -> Row:
     with run_case(session.order, case) as result, tempfile.TemporaryDirectory(prefix="fidopt-score-") as folder:
         if result.failure or result.field is None:
             return _failed(session, case, result, result.failure, folder=Path(folder))
+        stage: Literal["field", "score"] = "field"
         try:
             found = session.scorer.read(result.field, case)
+            stage = "score"
             scores = session.scorer.score(case, found, workdir=Path(folder))
         except Exception as error:  # noqa: BLE001 - whatever a method wrote, its case fails and the next one runs
-            stage: Literal["field", "score"] = "field" if isinstance(error, FieldError) else "score"
             failure = Failure(stage=stage, reason=_sentence(error), log_tail=result.log_tail)
             return _failed(session, case, result, failure, folder=Path(folder))
         _keep_evaluation(session.line, scores)
