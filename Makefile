@@ -2,7 +2,7 @@
 PYTHON ?= python3.11
 VENV ?= .venv
 BIN := $(VENV)/bin
-UV := $(BIN)/uv pip install --quiet --python $(BIN)/python --constraint constraints.txt
+UV := $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --constraint constraints.txt
 
 .PHONY: demo test lint proof bench clean
 
