@@ -42,7 +42,8 @@ def compute(*lazy: Any, client: Any = None) -> Any:  # noqa: ANN401 - whatever D
         A Dask client; by default threads on this machine's cores.
     """
     if client is None:
-        results = dask.compute(*lazy, scheduler="threads", num_workers=CPU_COUNT)
+        # The function and not its name: to look a name up, Dask would import distributed.
+        results = dask.compute(*lazy, scheduler=get, num_workers=CPU_COUNT)
     else:
         results = tuple(client.gather(client.compute(list(lazy))))
     return results[0] if len(results) == 1 else results
