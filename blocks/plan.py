@@ -21,6 +21,8 @@ Interpolation: TypeAlias = Literal["linear", "nearest", "cubic"]
 REACH: dict[Interpolation, tuple[int, int]] = {"linear": (0, 1), "nearest": (0, 0), "cubic": (18, 18)}
 #: Most parts an axis, and least voxels a side, of the pieces that a region is bounded by.
 _PARTS, _SIDE = 4, 24
+#: Voxels a side of a part that is computed whether it fits the memory or not.
+_LEAST = 16
 
 Floats = npt.NDArray[np.float64]
 
@@ -150,9 +152,10 @@ def parts_within(region: Region, *, fits: Callable[[Region], bool]) -> list[Regi
     region
         Part of the fixed grid.
     fits
-        Whether a part can be computed within the budget; a single voxel is returned whether it fits or not.
+        Whether a part can be computed within the budget. A part of at most 16 voxels a side is not cut further: what
+        is read around it would only be read more often.
     """
-    if region.size <= 1 or fits(region):
+    if max(region.shape) <= _LEAST or fits(region):
         return [region]
     axis = max(range(region.ndim), key=lambda k: region.shape[k])
     middle = region.start[axis] + region.shape[axis] // 2

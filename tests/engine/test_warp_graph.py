@@ -1,29 +1,181 @@
-"""A lazy warp: one task a shard, nothing computed early, the same voxels whatever the shards."""
+"""A lazy warp: one task a shard, nothing computed early, the same bits whatever the shards, scheduler and workers."""
 
 from __future__ import annotations
 
+import pickle
+
+import dask
 import numpy as np
 import pytest
+from dask.core import flatten
+from hypothesis import given
+from hypothesis import strategies as st
 
-from blocks import Affine, Grid, image_of, warp
-from tests.itk import itk_warp
+from blocks import Affine, BSpline, Composite, DisplacementField, Grid, image_of, open_image, write_image
+from blocks.graphs.warp import displacement, warp
+from blocks.image import grid_of, kind_of, unit_of
+from tests import strategies
+
+
+def refuse(*_args, **_kwargs):
+    raise AssertionError("a graph was computed while it was being made")
 
 
 @pytest.fixture
-def oblique() -> tuple[Grid, Grid, Affine]:
-    turn = np.linalg.qr(np.random.default_rng(3).normal(size=(3, 3)))[0]
-    fixed = Grid.of((13, 19, 27), spacing=(0.8, 1.1, 2.3), origin=(5, -7, 30), direction=turn)
-    moving = Grid.of((15, 17, 25), spacing=(1.0, 1.2, 2.0), origin=(6, -6, 31), direction=turn)
-    centre = fixed.world([6, 9, 13])
-    matrix = np.array([[1.02, 0.1, 0.0], [-0.1, 0.97, 0.05], [0.02, 0.0, 1.0]])
-    return fixed, moving, Affine.of(matrix, centre - matrix @ centre + [0.3, -0.4, 0.9])
+def spline() -> tuple[Grid, Grid, BSpline]:
+    rng = np.random.default_rng(3)
+    fixed = Grid.of((21, 30, 41), spacing=(0.8, 1.1, 2.3), origin=(5, -7, 30))
+    moving = Grid.of((25, 27, 45), spacing=(0.7, 1.2, 2.0), origin=(6, -6, 31))
+    lattice = strategies.lattice_around(fixed, rng, shape=(7, 7, 7), aligned=True)
+    return fixed, moving, BSpline(lattice, rng.normal(size=(3, 7, 7, 7)) * 2)
 
 
-def test_an_affine_warp_of_an_image_in_memory_equals_simpleitk(oblique):
-    fixed, moving, transform = oblique
-    array = np.random.default_rng(0).integers(0, 256, moving.shape, dtype=np.uint8)
-    warped = warp(image_of(array, moving), transform, fixed)
-    assert warped.dtype == np.uint8
-    expected = np.rint(itk_warp(array, moving, transform, fixed))
-    assert (expected > 0).mean() > 0.3
-    np.testing.assert_array_equal(warped.compute().values, expected)
+def test_making_a_graph_computes_nothing_and_has_one_task_a_shard(spline):
+    fixed, moving, transform = spline
+    image = image_of(np.zeros((2, *moving.shape), dtype=np.int16), moving, unit="um", kind="labels", name="seen")
+    with dask.config.set(scheduler=refuse):
+        warped = warp(image, transform, fixed, interpolation="nearest", shard=(8, 16, 41))
+        field = displacement(transform, fixed, shard=(21, 30, 20))
+    keys = list(flatten(warped.__dask_keys__()))
+    assert len(keys) == 3 * 2
+    assert all(str(key[0]).startswith("warp-shard-") for key in keys)
+    assert sum(str(key).startswith("warp-") or "warp-shard" in str(key) for key in dict(warped.__dask_graph__())) == 7
+    assert warped.chunks == ((2,), (8, 8, 5), (16, 14), (41,))
+    assert (warped.dims, warped.dtype, warped.name) == (("c", "z", "y", "x"), np.dtype(np.int16), "seen")
+    assert (grid_of(warped), unit_of(warped), kind_of(warped)) == (fixed, "um", "labels")
+    assert (field.shape, field.dtype) == ((3, *fixed.shape), np.dtype(np.float32))
+    assert len(list(flatten(field.__dask_keys__()))) == 3
+
+
+def test_the_transform_and_the_image_are_in_the_graph_once(spline):
+    fixed, moving, transform = spline
+    image = image_of(np.zeros(moving.shape, dtype=np.uint8), moving)
+    warped = warp(image, transform, fixed, shard=(3, 30, 41))
+    tasks = [task for key, task in dict(warped.__dask_graph__()).items() if isinstance(key, tuple)]
+    assert len(tasks) == 7
+    assert max(len(pickle.dumps(task)) for task in tasks) < 600
+
+
+def test_the_name_says_what_is_computed(spline):
+    fixed, moving, transform = spline
+    image = image_of(np.ones(moving.shape, dtype=np.uint8), moving)
+    name = warp(image, transform, fixed).data.name
+    assert warp(image.copy(deep=True), transform, fixed).data.name == name
+    other = BSpline(transform.grid, transform.coefficients * 1.001)
+    others = [
+        warp(image, other, fixed),
+        warp(image + np.uint8(1), transform, fixed),
+        warp(image, transform, fixed, interpolation="nearest"),
+        warp(image, transform, fixed, background=1),
+        warp(image, transform, fixed.halved()),
+    ]
+    assert len({name, *(w.data.name for w in others)}) == 6
+
+
+@strategies.QUICK
+@given(data=st.data())
+def test_any_shards_and_any_scheduler_give_the_same_bits(data):
+    fixed = data.draw(strategies.grids())
+    moving = data.draw(strategies.moving_grids(fixed))
+    transform = data.draw(strategies.transforms(fixed))
+    image = image_of(data.draw(strategies.voxels(moving.shape, channels=data.draw(st.booleans()))), moving)
+    interpolation = data.draw(st.sampled_from(["linear", "nearest", "cubic"]))
+    whole = warp(image, transform, fixed, interpolation=interpolation, shard=fixed.shape)
+    parts = warp(image, transform, fixed, interpolation=interpolation, shard=data.draw(strategies.shards(fixed.shape)))
+    with np.errstate(invalid="ignore"):
+        expected = whole.compute(scheduler="synchronous").values
+        scheduler = data.draw(st.sampled_from(["synchronous", "threads"]))
+        assert parts.compute(scheduler=scheduler, num_workers=3).values.tobytes() == expected.tobytes()
+    field = displacement(transform, fixed, dtype=np.float64, shard=fixed.shape).compute().values
+    pieces = displacement(transform, fixed, dtype=np.float64, shard=data.draw(strategies.shards(fixed.shape)))
+    assert pieces.compute(scheduler="threads").values.tobytes() == field.tobytes()
+
+
+def test_a_task_over_its_memory_works_in_parts_that_give_the_same_bits(spline):
+    fixed, moving, transform = spline
+    array = np.random.default_rng(0).integers(0, 4000, moving.shape, dtype=np.uint16)
+    # In Fortran order an array is read by boxes, as a store is.
+    image = image_of(np.asfortranarray(array), moving)
+    whole = warp(image, transform, fixed, interpolation="cubic").compute().values
+    small = warp(image, transform, fixed, interpolation="cubic", memory_bytes=4_400_000)
+    job = next(task.value for key, task in dict(small.__dask_graph__()).items() if not isinstance(key, tuple))
+    assert job.bytes_of(fixed.region) > 4_400_000
+    np.testing.assert_array_equal(small.compute().values, whole)
+
+
+def test_displacements_are_what_the_transform_adds(spline):
+    fixed, _, transform = spline
+    turn = Affine.rigid(strategies.rotation(np.random.default_rng(0), 3, most=0.1), (1, 2, 3))
+    centres = fixed.world(np.stack(np.indices(fixed.shape), axis=-1)).reshape(-1, 3)
+    for case in (
+        turn,
+        transform,
+        Composite((transform, turn)),
+        Composite((turn, transform)),
+        Composite((transform,) * 2),
+    ):
+        expected = (case.points(centres) - centres).T.reshape(3, *fixed.shape)
+        field = displacement(case, fixed, dtype=np.float64)
+        np.testing.assert_allclose(field.compute().values, expected, rtol=0, atol=1e-10)
+        np.testing.assert_array_equal(displacement(case, fixed), field.compute().values.astype(np.float32))
+
+
+def test_a_store_is_read_by_its_path_and_a_lazy_field_from_its_own(tmp_path, spline):
+    fixed, moving, transform = spline
+    rng = np.random.default_rng(4)
+    array = rng.integers(0, 255, moving.shape, dtype=np.uint8)
+    write_image(tmp_path / "moving.ome.zarr", image_of(array, moving))
+    write_image(tmp_path / "field.ome.zarr", displacement(transform, fixed))
+    stored, vectors = open_image(tmp_path / "moving.ome.zarr"), open_image(tmp_path / "field.ome.zarr")
+    field = DisplacementField(grid_of(vectors), vectors.data)
+    warped = warp(stored, field, fixed, shard=(8, 16, 20))
+    assert max(len(pickle.dumps(task)) for task in dict(warped.__dask_graph__()).values()) < 5000
+    in_memory = DisplacementField(fixed, displacement(transform, fixed).compute().values)
+    expected = warp(image_of(array, moving), in_memory, fixed).compute().values
+    np.testing.assert_array_equal(warped.compute(scheduler="threads").values, expected)
+
+
+def test_nearest_keeps_labels_that_no_float_holds():
+    grid = Grid.of((3, 4, 5))
+    values = np.arange(60, dtype=np.int64).reshape(grid.shape) + 2**62 + 1
+    for dtype in (np.int64, np.uint64):
+        image = image_of(values.astype(dtype), grid)
+        warped = warp(image, Affine.translation((0.4, -0.3, 0.0)), grid, interpolation="nearest").compute().values
+        np.testing.assert_array_equal(warped, values.astype(dtype))
+
+
+def test_channels_share_positions_and_stay_apart(spline):
+    fixed, moving, transform = spline
+    array = np.random.default_rng(5).normal(size=(3, *moving.shape)).astype(np.float32)
+    for interpolation in ("linear", "nearest", "cubic"):
+        together = warp(image_of(array, moving), transform, fixed, interpolation=interpolation).compute().values
+        for channel, values in enumerate(array):
+            alone = warp(image_of(values, moving), transform, fixed, interpolation=interpolation).compute().values
+            np.testing.assert_array_equal(together[channel], alone)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"interpolation": "lanczos"}, "'linear', 'nearest' or 'cubic'"),
+        ({"background": 256}, "whole number from 0 to 255, got 256"),
+        ({"background": 0.5}, "whole number from 0 to 255, got 0.5"),
+        ({"like": Grid.of((4, 4))}, "3 axes, the fixed grid 2"),
+        ({"transform": Affine.identity(2)}, "the transform has 2 axes"),
+    ],
+)
+def test_a_warp_that_makes_no_sense_is_refused(change, message):
+    grid = Grid.of((4, 4, 4))
+    image = image_of(np.zeros(grid.shape, dtype=np.uint8), grid)
+    asked = {"transform": Affine.identity(3), "like": grid, **change}
+    with pytest.raises(ValueError, match=message):
+        warp(image, asked.pop("transform"), asked.pop("like"), **asked)
+    with pytest.raises(ValueError, match="float32 or float64, got int16"):
+        displacement(Affine.identity(3), grid, dtype=np.int16)
+
+
+def test_a_lazy_result_that_no_task_can_read_is_refused():
+    grid = Grid.of((4, 4, 4))
+    lazy = warp(image_of(np.zeros(grid.shape), grid), Affine.identity(3), grid)
+    with pytest.raises(ValueError, match="compute"):
+        warp(lazy, Affine.identity(3), grid)
