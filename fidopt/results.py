@@ -157,6 +157,8 @@ def dump_rows(rows: Rows) -> str:
 def lines(roots: Roots, dataset: str) -> Iterator[Rows]:
     """Yield the rows of every machine and method on one dataset, in the order of their names."""
     for path in sorted(roots.results.glob(f"*/*/{dataset}.json")):
+        if not (path.parents[1] / "machine.json").is_file():
+            continue  # results/ also holds what is not a machine's, such as studies
         rows = load(Rows, path)
         if (rows.machine, rows.method, rows.dataset) != (path.parts[-3], path.parts[-2], dataset):
             msg = f"{path}: its machine, method and dataset are not those of its folder; move it back or remove it"

@@ -1,4 +1,4 @@
-# Sourced by a method's setup.sh.
+# Sourced by a method's setup.sh, which is told where it lies: . "$FIDOPT_INSTALL"
 #
 # install_packages REQUIREMENTS   makes a virtual environment at FIDOPT_ENV that holds exactly the packages of a pinned,
 #                                 hashed requirements file. uv does it in seconds where fidopt found one (FIDOPT_UV);

@@ -93,7 +93,7 @@ def board(name: str, *, roots: Roots) -> Board:
 
 def boards(roots: Roots) -> list[Board]:
     """Return the leaderboard of every dataset that has rows, in the order of their names."""
-    there = {path.stem for path in roots.results.glob("*/*/*.json")}
+    there = {path.stem for path in roots.results.glob("*/*/*.json") if (path.parents[1] / "machine.json").is_file()}
     known = {path.name for path in roots.each("datasets")}
     return [board(name, roots=roots) for name in sorted(there & known)]
 

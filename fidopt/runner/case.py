@@ -37,6 +37,8 @@ class Order:
         How many it may use.
     variant
         The name of its settings, or None for its defaults.
+    device
+        ``cpu`` or ``cuda:0``.
     hidden
         Folders that no variable it is given may name.
     """
@@ -46,6 +48,7 @@ class Order:
     environment: Path
     threads: int
     variant: str | None = None
+    device: str = "cpu"
     hidden: tuple[Path, ...] = ()
 
 
@@ -112,7 +115,7 @@ def told(order: Order, case: Case, inputs: Inputs) -> dict[str, str]:
         "FIDOPT_REGISTRATION": dataset.registration,
         "FIDOPT_THREADS": str(order.threads),
         "FIDOPT_SEED": str(SEED),
-        "FIDOPT_DEVICE": "cuda:0" if method.device == "cuda" else "cpu",
+        "FIDOPT_DEVICE": order.device,
         "FIDOPT_VARIANT": order.variant or "",
         "FIDOPT_SETTINGS": json.dumps(settings, sort_keys=True),
         "FIDOPT_ENV": str(order.environment),

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from fidopt.descriptors.method import Method
 from fidopt.errors import MissingError
-from fidopt.resources import Roots
+from fidopt.resources import Roots, packaged_share
 from fidopt.runner.process import CannotStartError, environment, supervise
 
 #: Written into an environment when its setup.sh has ended well: the digest of what it was made from.
@@ -78,7 +78,12 @@ def _make(method: Method, folder: Path, where: Path) -> None:
     shutil.rmtree(where, ignore_errors=True)
     log = where.with_name(f"{method.name}.setup.log")
     log.unlink(missing_ok=True)
-    told = {"FIDOPT_ENV": str(where), "FIDOPT_PYTHON": sys.executable, "FIDOPT_UV": _uv() or ""}
+    told = {
+        "FIDOPT_ENV": str(where),
+        "FIDOPT_PYTHON": sys.executable,
+        "FIDOPT_UV": _uv() or "",
+        "FIDOPT_INSTALL": str(packaged_share() / "methods" / "install.sh"),
+    }
     variables = environment(told, threads=None)
     try:
         outcome = supervise(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -158,6 +159,7 @@ def _order(chosen: methods.Chosen, here: Machine, roots: Roots, say: Callable[[s
         chosen.folder,
         environment.ensure(chosen.method, chosen.folder, roots, say=say),
         threads=threads_for(chosen.method, here),
+        device="cuda:0" if chosen.method.device == "cuda" and here.gpu else "cpu",
         variant=chosen.variant,
         hidden=(roots.corpus, roots.archives, roots.results),
     )
@@ -206,7 +208,8 @@ def _run_and_score(session: Session, case: Case) -> Row:
 
 
 def _failed(session: Session, case: Case, result: RunResult, failure: Failure | None, *, folder: Path) -> Row:
-    """Return the row of a failure: its metrics are those of the unregistered pair."""
+    """Return the row of a failure: its metrics are those of the unregistered pair, and it has no pictures."""
+    shutil.rmtree(session.line.previews(case.name), ignore_errors=True)
     try:
         scores = session.scorer.score(case, None, workdir=folder)
     except Exception as error:  # noqa: BLE001 - the row must be written all the same

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -123,6 +124,7 @@ def test_an_interrupted_run_leaves_nothing_behind(toy):
     running = subprocess.Popen([sys.executable, "-c", code], env=environment, stderr=subprocess.PIPE, text=True)
     while not (toy / "started").exists():
         assert running.poll() is None
+        time.sleep(0.05)
     running.send_signal(2)
     running.communicate(timeout=20)
     assert running.returncode == 130

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from fidopt import results
+from fidopt import resources, results
 from fidopt.cli import main
 from fidopt.results import Line
 
@@ -36,6 +36,7 @@ def rows(tmp_path, monkeypatch):
                 row = results.new_row({"tre": tre, "sdlogj": 0.1}, time_s=2.0, peak_ram_mib=7, method_version="1")
                 line = Line(tmp_path / "results", "host", method, name)
                 results.add_row(line, case, row, checksums="sha256:" + "ab" * 32)
+    results.machine_here(resources.roots(), name="host")
     return tmp_path
 
 

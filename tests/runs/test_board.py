@@ -29,6 +29,7 @@ def write(world):
         if known:
             world.method(method.partition("@")[0], "true", **(describe or {}))
         line = Line(world.roots.results, machine, method, "toy")
+        results.machine_here(world.roots, name=machine)
         for number, case in enumerate(TEN):
             values = {metric: given[number] for metric, given in metrics.items() if number < len(given)}
             if not values:

@@ -24,7 +24,7 @@ cp "$1" "$3/DVF.nii.gz"
 def order(world, name: str = "m", *, variant: str | None = None) -> Order:
     chosen = methods.find(name if variant is None else f"{name}@{variant}", world.roots)
     hidden = (world.roots.corpus, world.roots.archives, world.roots.results)
-    return Order(chosen.method, chosen.folder, world.roots.environments / "m", 3, chosen.variant, hidden)
+    return Order(chosen.method, chosen.folder, world.roots.environments / "m", 3, chosen.variant, hidden=hidden)
 
 
 def log_of(world, run: str, **changes) -> str:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -77,7 +78,9 @@ def test_setup_is_told_where_and_with_which_python(world, monkeypatch):
     world.method("m", "true", setup='mkdir -p "$FIDOPT_ENV"; env > "$FIDOPT_ENV/env"')
     lines = (ensure(world) / "env").read_text().splitlines()
     assert f"FIDOPT_PYTHON={sys.executable}" in lines
-    assert any(line.startswith("FIDOPT_UV=") for line in lines)
+    told = dict(line.split("=", 1) for line in lines if line.startswith("FIDOPT_"))
+    assert Path(told["FIDOPT_INSTALL"]).is_file()
+    assert not told["FIDOPT_UV"] or os.access(told["FIDOPT_UV"], os.X_OK)
     assert not any(line.startswith("PYTHON") for line in lines)
 
 

@@ -84,6 +84,7 @@ def test_no_rows_are_none_and_not_an_error(line):
 
 
 def test_a_file_in_the_wrong_folder_is_noticed(world):
+    results.machine_here(world.roots, name="host")
     line = Line(world.roots.results, "host", "demons", "toy")
     results.add_row(line, "one", results.new_row({"tre": 1.0}), checksums=DIGEST)
     line.rows.parent.rename(line.rows.parents[1] / "elastix")

@@ -8,10 +8,22 @@ import pytest
 from fidopt import results
 from fidopt.errors import MissingError, UsageError
 from fidopt.images.nifti import write_field
+from fidopt.runner import previews
 from fidopt.runner.session import run_dataset, threads_for
 
 #: Copies the field its settings, or its folder, name.
 GIVE = 'cp "$(dirname "$0")/field.nii.gz" "$3/DVF.nii.gz"'
+
+
+@pytest.fixture
+def pictures():
+    """Asked for by a test that wants the real pictures."""
+
+
+@pytest.fixture(autouse=True)
+def _quick_pictures(request, monkeypatch):
+    if "pictures" not in request.fixturenames:
+        monkeypatch.setattr(previews, "draw", lambda case, field, folder: folder.mkdir(parents=True, exist_ok=True))
 
 
 def add_method(world, name="m", run=GIVE, *, value=2.0, **changes):
@@ -32,7 +44,7 @@ def read(world, name="m"):
     return json.loads(path.read_text())
 
 
-def test_a_method_goes_from_nothing_to_rows(world, scorer):
+def test_a_method_goes_from_nothing_to_rows(world, scorer, pictures):
     add_method(world)
     finished = run(world, scorer)
     assert (finished.done, finished.failed, finished.kept) == (["one", "two", "three"], [], [])
@@ -124,6 +136,15 @@ def test_failed_cases_run_again_when_asked(world, scorer):
     assert "error" not in read(world)["rows"]["one"]
     assert run(world, scorer, again="all").done == ["one", "two", "three"]
     assert folder.is_dir()
+
+
+def test_a_case_that_fails_now_keeps_no_pictures_of_before(world, scorer):
+    add_method(world)
+    finished = run(world, scorer, ["one"])
+    assert finished.line.previews("one").is_dir()
+    add_method(world, run="exit 1")
+    run(world, scorer, ["one"], again="all")
+    assert not finished.line.previews("one").exists()
 
 
 def test_a_row_of_another_version_is_run_again(world, scorer):
