@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -109,21 +108,14 @@ def supervise(
         When the program cannot be started.
     """
     run = uuid.uuid4().hex
-    with tempfile.TemporaryDirectory(prefix="fidopt-order-") as orders:
-        order = Path(orders) / "order.json"
-        order.write_text(
-            json.dumps(
-                {
-                    "command": [str(word) for word in command],
-                    "log": str(log),
-                    "log_bytes": LOG_BYTES,
-                    "timeout_s": timeout_s,
-                    "parent": os.getpid(),
-                }
-            ),
-            encoding="utf-8",
-        )
-        answer = _ordered(order, {**variables, RUN_VARIABLE: run}, folder)
+    order = {
+        "command": [str(word) for word in command],
+        "log": str(log),
+        "log_bytes": LOG_BYTES,
+        "timeout_s": timeout_s,
+        "parent": os.getpid(),
+    }
+    answer = _ordered(order, {**variables, RUN_VARIABLE: run}, folder)
     end_strays(run)
     if "failed" in answer:
         raise CannotStartError(str(answer["failed"]))
@@ -159,14 +151,19 @@ def tail(log: Path) -> str:
     return kept.strip()
 
 
-def _ordered(order: Path, variables: Mapping[str, str], folder: Path) -> dict[str, Any]:
-    program = [sys.executable, "-I", str(Path(supervisor.__file__)), str(order)]
+def _ordered(order: Mapping[str, object], variables: Mapping[str, str], folder: Path) -> dict[str, Any]:
     watch = subprocess.Popen(
-        program, cwd=folder, env=dict(variables), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, start_new_session=True, text=True,
-    )  # fmt: skip
+        [sys.executable, "-I", str(Path(supervisor.__file__))],
+        cwd=folder,
+        env=dict(variables),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        text=True,
+    )
     try:
-        said, complained = watch.communicate()
+        said, complained = watch.communicate(json.dumps(order))
     except BaseException:
         # Interrupted: the supervisor ends what it runs, then itself.
         watch.terminate()

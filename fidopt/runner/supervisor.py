@@ -1,8 +1,8 @@
 """Runs one command and every process it starts to their end, and says what they cost.
 
-A program of its own (``python supervisor.py ORDER.json``), so that it can be the parent of last resort of all that the
-command starts: a process that forks twice or opens a session of its own is still found, measured and ended. It imports
-nothing of fidopt and prints one JSON object when nothing of the command is alive any more.
+A program of its own, which reads its order (a JSON object) from its standard input, so that it can be the parent of
+last resort of all that the command starts: a process that forks twice or opens a session of its own is still found,
+measured and ended. It imports nothing of fidopt and prints one JSON object when nothing of the command is alive.
 """
 
 from __future__ import annotations
@@ -213,5 +213,5 @@ def shorten(log: int, *, limit: int) -> None:
 
 
 if __name__ == "__main__":
-    outcome = Supervisor(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))).run()
+    outcome = Supervisor(json.load(sys.stdin)).run()
     sys.stdout.write(json.dumps(outcome) + "\n")

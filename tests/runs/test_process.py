@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -167,9 +168,7 @@ def test_the_environment_names_no_folder_of_fidopts(tmp_path, monkeypatch):
 
 def test_a_supervisor_whose_caller_is_gone_does_not_start(tmp_path):
     order = {"command": ["touch", "x"], "log": str(tmp_path / "log"), "log_bytes": 1, "timeout_s": 1, "parent": -1}
-    (tmp_path / "order.json").write_text(__import__("json").dumps(order))
-    answer = subprocess.run(
-        [sys.executable, supervisor.__file__, "order.json"], cwd=tmp_path, capture_output=True, check=True
-    )
+    words = [sys.executable, supervisor.__file__]
+    answer = subprocess.run(words, input=json.dumps(order).encode(), cwd=tmp_path, capture_output=True, check=True)
     assert b"failed" in answer.stdout
     assert not (tmp_path / "x").exists()
