@@ -72,7 +72,13 @@ def _dispatch(words: list[str]) -> int:
         return _refuse(f"there is no command {words[0]!r}; `fidopt --help` lists them")
     from cyclopts import App, CycloptsError
 
-    app = App(name="fidopt", version=__version__, help_format="markdown", result_action="return_value")
+    app = App(
+        name="fidopt",
+        version=__version__,
+        help_format="markdown",
+        result_action="return_value",
+        suppress_keyboard_interrupt=False,
+    )
     for name in COMMANDS:
         app.command(f"fidopt.commands.{name}:{name}", name=name)
     try:

@@ -25,7 +25,18 @@ def wheel(tmp_path_factory) -> Path:
 def installed(wheel, tmp_path_factory) -> dict[str, str]:
     """Unpack the wheel elsewhere, as an installer does, and return an environment that imports it from there."""
     site = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-compile", "--target", str(site), str(wheel)]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "-q",
+        "--no-deps",
+        "--no-compile",
+        "--target",
+        str(site),
+        str(wheel),
+    ]
     subprocess.run([*command, "--disable-pip-version-check"], check=True, capture_output=True)
     return {**os.environ, "PYTHONPATH": str(site)}
 
