@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import SimpleITK as sitk  # noqa: N813 - the package's customary name
 import xarray as xr
-from blocks.execute import compute
 
+from blocks.execute import compute
 from blocks.grid import Grid
 from blocks.image import grid_of
 from fidopt.errors import InputError
