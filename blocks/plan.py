@@ -139,7 +139,9 @@ def touched(lower: Floats, upper: Floats, shape: tuple[int, ...], interpolation:
         first, last = max(float(low), 0.0), min(float(high), size - 1.0)
         if interpolation == "nearest":
             first, last = np.floor(first + 0.5), np.floor(last + 0.5)
-        start.append(max(int(np.floor(first)) - before, 0))
+        # The outer centre is read as the second voxel of a pair.
+        begin = int(np.floor(first)) if interpolation == "nearest" else min(int(np.floor(first)), max(size - 2, 0))
+        start.append(max(begin - before, 0))
         stop.append(min(int(np.floor(last)) + after, size - 1) + 1)
     return Region(tuple(start), tuple(stop))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import uuid
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,12 +29,14 @@ from blocks.memory import displacement_bytes, warp_bytes
 from blocks.plan import Interpolation, checked_interpolation, localised, parts_within, read_region
 from blocks.region import Region
 from blocks.storage import Layout
-from blocks.transforms import Composite, Stage, Transform
+from blocks.transforms import Affine, BSpline, Composite, Stage, Transform, fold
 
 Voxels = npt.NDArray[Any]
 
 #: Bytes a task may use unless it is told otherwise; it works in parts beyond that.
 MEMORY_BYTES = 1 << 30
+#: Largest array that is hashed to name a graph.
+_HASHED_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,7 +200,7 @@ def warp(
         _checked_background(background, source.dtype),
         memory_bytes,
     )
-    seed = (_identity(image), moving, interpolation, job.background)
+    seed = (_identity(image.data), moving, interpolation, job.background)
     data = _lazy("warp", job, fixed, source.dtype, channels=source.channels, shard=shard, seed=seed)
     return image_of(data, fixed, unit=unit_of(image), kind=kind_of(image), name=image.name)
 
@@ -248,7 +251,7 @@ def _lazy(
     dims = ("z", "y", "x")[-fixed.ndim :]
     size = shard or Layout.of(fixed.shape, dtype, dims).blocks
     steps = [[min(s, n - a) for a in range(0, n, s)] for n, s in zip(fixed.shape, size, strict=True)]
-    token = tokenize(prefix, seed, job.transform, job.fixed, size, str(dtype))
+    token = tokenize(prefix, seed, _named(job.transform), job.fixed, size, str(dtype))
     name, common = f"{prefix}-shard-{token}", f"{prefix}-job-{token}"
     lead = () if channels is None else (0,)
     tasks = {}
@@ -267,9 +270,27 @@ def _compute_shard(job: WarpJob | FieldJob, region: Region) -> Voxels:
     return job.shard(region)
 
 
-def _identity(image: xr.DataArray) -> object:
-    """Return what names an image's voxels for the graph: the lazy array's name, or the array itself to be hashed."""
-    return image.data.name if hasattr(image.data, "dask") else image.data
+def _identity(array: Any) -> object:  # noqa: ANN401 - a NumPy array, a lazy one, or the vectors of a field
+    """Return what names an array in a graph: a lazy array's name, a small array itself, else nothing but this call.
+
+    Hashing a large array costs as much as warping it.
+    """
+    if isinstance(array, np.ndarray) and array.nbytes > _HASHED_BYTES:
+        return uuid.uuid4().hex
+    return getattr(array, "name", array)
+
+
+def _named(transform: Transform) -> list[object]:
+    """Return what names a transform in a graph."""
+    names: list[object] = []
+    for stage in fold(transform):
+        if isinstance(stage, Affine):
+            names.append(stage)
+        elif isinstance(stage, BSpline):
+            names += [stage.grid, _identity(stage.coefficients)]
+        else:
+            names += [stage.grid, _identity(stage.vectors)]
+    return names
 
 
 def _check_axes(transform: Transform, fixed: Grid, moving: Grid) -> None:

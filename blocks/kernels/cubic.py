@@ -110,7 +110,7 @@ def cubic_rows(source: Array, frame: Array, points: Array, out: Array, first: in
     source
         (1, voxels of the block) float64 coefficients.
     frame
-        (3, 3) int64, columns x, y, z: first index of the block, voxels of the block, voxels of the whole image.
+        (4, 3) int64, columns x, y, z: first index of the block, its voxels, the whole image's voxels.
     points
         (ndim, n) float64 continuous indices, components x, y, z.
     out

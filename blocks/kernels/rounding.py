@@ -14,16 +14,16 @@ def as_voxel(value: float, like: Any) -> Any:  # noqa: ANN401 - a scalar of any 
     raise NotImplementedError
 
 
-def inert(fraction: float, like: Any) -> bool:  # noqa: ANN401 - an array of any voxel type
-    """Whether a neighbour of weight ``fraction`` must not be looked at: only floats can be NaN or infinite."""
+def weighted(low: float, high: float, value: float, fraction: float, like: Any) -> float:  # noqa: ANN401
+    """Return ``value``, or the neighbour that has all the weight: the other one may be NaN or infinite in floats."""
     raise NotImplementedError
 
 
-@overload(inert, strict=False)
-def _inert(fraction: Any, like: Any) -> Any:  # noqa: ANN401 - Numba types
+@overload(weighted, strict=False)
+def _weighted(low: Any, high: Any, value: Any, fraction: Any, like: Any) -> Any:  # noqa: ANN401 - Numba types
     if isinstance(like.dtype, types.Float):
-        return lambda fraction, like: fraction == 0.0
-    return lambda fraction, like: False
+        return lambda low, high, value, fraction, like: low if fraction == 0.0 else (high if fraction == 1.0 else value)
+    return lambda low, high, value, fraction, like: value
 
 
 @overload(as_voxel, strict=False)

@@ -2,8 +2,8 @@
 
 The positions are continuous indices of the whole image. Chunk by chunk, with row buffers that stay in the nearest
 cache: first the voxel and the fractions of every position, axis by axis; then its neighbours side by side; then the
-blend. Each step is a plain loop that vectorises. Positions with a neighbour outside the block are rare: their
-neighbours are put in place one by one before the blend, which is the same for all.
+blend. Each step is a plain loop that vectorises. Positions beyond the outer centres are rare: they are put right one
+by one before the blend, which is the same for all.
 """
 
 from __future__ import annotations
@@ -14,15 +14,13 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from blocks.kernels.lanes import fma, move_pair
-from blocks.kernels.rounding import as_voxel, inert
+from blocks.kernels.lanes import move_pair
+from blocks.kernels.rounding import as_voxel, weighted
 
 Array = npt.NDArray[Any]
 
 #: Positions taken at a time.
 _CHUNK = 256
-#: What a position needs: nothing special, its neighbours one by one, or the background.
-_PLAIN, _EDGE, _OUTSIDE = np.uint32(0), np.uint32(1), np.uint32(2)
 
 
 @njit(nogil=True, cache=True)
@@ -32,9 +30,11 @@ def linear_rows(source: Array, frame: Array, points: Array, out: Array, first: i
     Parameters
     ----------
     source
-        (channels, voxels of the block), any type but bool and float16.
+        (channels, voxels of the block), any type but bool and float16; the block has at least two voxels an axis, one
+        twice where the image has one.
     frame
-        (3, 3) int64, columns x, y, z: first index of the block, voxels of the block, voxels of the whole image.
+        (4, 3) int64, columns x, y, z: first index of the block, its voxels, the whole image's voxels, and pairs of
+        neighbours in the block, none where the image has one voxel.
     points
         (ndim, n) float64 continuous indices, components x, y, z.
     out
@@ -50,35 +50,33 @@ def linear_rows(source: Array, frame: Array, points: Array, out: Array, first: i
 
     Notes
     -----
-    Per voxel: 24 bytes of positions and 8 voxels read; 3 floors, 14 additions, 7 fused multiply-adds, 9 conversions.
+    Per voxel: 24 bytes of positions and 8 voxels read; 3 floors, 17 additions, 7 multiplications, 9 conversions.
     """
-    places, needs = np.zeros(_CHUNK, np.uint32), np.zeros(_CHUNK, np.uint32)
-    fractions, steps = np.zeros((3, _CHUNK)), np.zeros((3, _CHUNK), np.uint32)
-    lanes = np.zeros((4, 2 * _CHUNK), source.dtype)
+    places, special, which = np.zeros(_CHUNK, np.uint32), np.zeros(_CHUNK, np.uint32), np.zeros(_CHUNK, np.uint32)
+    fractions, lanes = np.zeros((3, _CHUNK)), np.zeros((4, 2 * _CHUNK), source.dtype)
     sy = np.uint64(frame[1, 0])
     sz = np.uint64(frame[1, 0] * frame[1, 1] if points.shape[0] == 3 else 0)
     missed = 0
     for begin in range(0, points.shape[1], _CHUNK):
         n = min(_CHUNK, points.shape[1] - begin)
-        places[:], needs[:] = 0, 0
-        stride = 1
-        for axis in range(points.shape[0]):
-            line = points[axis, begin : begin + n]
-            _locate(line, frame[0, axis], frame[1, axis] - 1, stride, places, needs, fractions[axis])
-            stride *= frame[1, axis]
-        special = _drop_special(places, needs, n)
-        if special > 0:
-            missed += _settle(points, begin, n, frame, places, needs, fractions, steps)
+        px, py, pz = points[0, begin : begin + n], points[1, begin : begin + n], points[-1, begin : begin + n]
+        if points.shape[0] == 3:
+            _locate(px, py, pz, frame, fractions, places, special)
+        else:
+            _locate_flat(px, py, frame, fractions, places, special)
+        count = _set_aside(special, n, places, which)
+        outside = 0
+        if count > 0:
+            outside, missing = _settle(points, begin, frame, which, count, places, fractions)
+            missed += missing
         for channel in range(source.shape[0]):
             voxels = source[channel]
-            if special < n:
-                _gather(voxels, sy, sz, places, n, lanes)
-            if special > 0:
-                _gather_edges(voxels, places, needs, steps, n, lanes)
             target = out[channel, first + begin : first + begin + n]
-            _blend(lanes, fractions, target)
-            if special > 0:
-                _fill_outside(needs, n, target, background)
+            if outside < n:
+                _gather(voxels, sy, sz, places, n, lanes)
+                _blend(lanes, fractions, target)
+            for k in range(outside):
+                target[which[k]] = background
     return missed
 
 
@@ -93,61 +91,85 @@ def nearest_rows(source: Array, frame: Array, points: Array, out: Array, first: 
     -----
     Per voxel: 24 bytes of positions and one voxel read; 3 floors, 3 additions, 5 integer multiply-adds.
     """
-    places, needs = np.zeros(_CHUNK, np.uint32), np.zeros(_CHUNK, np.uint32)
+    places, special, which = np.zeros(_CHUNK, np.uint32), np.zeros(_CHUNK, np.uint32), np.zeros(_CHUNK, np.uint32)
     missed = 0
     for begin in range(0, points.shape[1], _CHUNK):
         n = min(_CHUNK, points.shape[1] - begin)
-        places[:], needs[:] = 0, 0
+        places[:], special[:] = 0, 0
         stride = 1
         for axis in range(points.shape[0]):
-            _locate_nearest(points[axis, begin : begin + n], frame[0, axis], frame[1, axis], stride, places, needs)
+            line = points[axis, begin : begin + n]
+            _locate_nearest(line, frame[0, axis], frame[1, axis], stride, places, special)
             stride *= frame[1, axis]
-        special = _drop_special(places, needs, n)
-        if special > 0:
-            for i in range(n):
-                missed += needs[i] != _PLAIN and _in_image(points, begin + i, frame)
-                needs[i] *= _OUTSIDE
+        count = _set_aside(special, n, places, which)
         for channel in range(source.shape[0]):
             voxels = source[channel]
             target = out[channel, first + begin : first + begin + n]
             for i in range(n):
                 target[i] = voxels[places[i]]
-            if special > 0:
-                _fill_outside(needs, n, target, background)
+            for k in range(count):
+                target[which[k]] = background
+        for k in range(count):
+            missed += _in_image(points, begin + which[k], frame)
     return missed
 
 
 @njit(nogil=True, cache=True)
-def _locate(line: Array, first: int, pairs: int, stride: int, places: Array, needs: Array, fractions: Array) -> None:
-    """Add one axis to the place of the lower neighbour and find the fraction; flag what has no pair in the block."""
-    low, end, step = np.int32(first), np.uint32(pairs), np.uint32(stride)
-    for i in range(line.shape[0]):
-        floor = np.floor(line[i])
-        fractions[i] = line[i] - floor
+def _locate(px: Array, py: Array, pz: Array, frame: Array, fractions: Array, places: Array, special: Array) -> None:
+    """Find the place of the lower neighbours and the fractions; flag what has not all its pairs in the block."""
+    fx, fy, fz = fractions[0], fractions[1], fractions[2]
+    x0, y0, z0 = np.int32(frame[0, 0]), np.int32(frame[0, 1]), np.int32(frame[0, 2])
+    mx, my, mz = np.uint32(frame[3, 0]), np.uint32(frame[3, 1]), np.uint32(frame[3, 2])
+    sy, sz = np.uint32(frame[1, 0]), np.uint32(frame[1, 0] * frame[1, 1])
+    for i in range(px.shape[0]):
+        x, y, z = np.floor(px[i]), np.floor(py[i]), np.floor(pz[i])
+        fx[i] = px[i] - x
+        fy[i] = py[i] - y
+        fz[i] = pz[i] - z
         # A position that no int32 holds (NaN too) becomes the least one, which as unsigned is beyond every block.
-        index = np.uint32(np.int32(floor) - low)
-        needs[i] |= np.uint32(index >= end)
-        places[i] = np.uint32(places[i] + np.uint32(index * step))
+        ix, iy, iz = np.uint32(np.int32(x) - x0), np.uint32(np.int32(y) - y0), np.uint32(np.int32(z) - z0)
+        special[i] = np.uint32((ix >= mx) | (iy >= my) | (iz >= mz))
+        places[i] = np.uint32(np.uint32(iz * sz) + np.uint32(iy * sy) + ix)
 
 
 @njit(nogil=True, cache=True)
-def _locate_nearest(line: Array, first: int, size: int, stride: int, places: Array, needs: Array) -> None:
+def _locate_flat(px: Array, py: Array, frame: Array, fractions: Array, places: Array, special: Array) -> None:
+    """Do what :func:`_locate` does in 2D."""
+    fx, fy = fractions[0], fractions[1]
+    x0, y0 = np.int32(frame[0, 0]), np.int32(frame[0, 1])
+    mx, my, sy = np.uint32(frame[3, 0]), np.uint32(frame[3, 1]), np.uint32(frame[1, 0])
+    for i in range(px.shape[0]):
+        x, y = np.floor(px[i]), np.floor(py[i])
+        fx[i] = px[i] - x
+        fy[i] = py[i] - y
+        ix, iy = np.uint32(np.int32(x) - x0), np.uint32(np.int32(y) - y0)
+        special[i] = np.uint32((ix >= mx) | (iy >= my))
+        places[i] = np.uint32(np.uint32(iy * sy) + ix)
+
+
+@njit(nogil=True, cache=True)
+def _locate_nearest(line: Array, first: int, size: int, stride: int, places: Array, special: Array) -> None:
     """Add one axis to the place of the nearest voxel; flag what is not in the block."""
     low, end, step = np.int32(first), np.uint32(size), np.uint32(stride)
     for i in range(line.shape[0]):
         index = np.uint32(np.int32(np.floor(line[i] + 0.5)) - low)
-        needs[i] |= np.uint32(index >= end)
+        special[i] |= np.uint32(index >= end)
         places[i] = np.uint32(places[i] + np.uint32(index * step))
 
 
 @njit(nogil=True, cache=True)
-def _drop_special(places: Array, needs: Array, n: int) -> int:
-    """Point the flagged positions at voxel zero of the block, and count them."""
-    count = np.uint32(0)
+def _set_aside(special: Array, n: int, places: Array, which: Array) -> int:
+    """List the flagged positions and point them at voxel zero of the block; return how many there are."""
+    total = np.uint32(0)
     for i in range(n):
-        count = np.uint32(count + needs[i])
-        places[i] = np.uint32(places[i] * np.uint32(np.uint32(1) - needs[i]))
-    return int(count)
+        total = np.uint32(total + special[i])
+        places[i] = np.uint32(places[i] * np.uint32(np.uint32(1) - special[i]))
+    count = 0
+    if total > 0:
+        for i in range(n):
+            which[count] = np.uint32(i)
+            count += special[i]
+    return count
 
 
 @njit(nogil=True, cache=True)
@@ -161,37 +183,32 @@ def _in_image(points: Array, i: int, frame: Array) -> bool:
 
 @njit(nogil=True, cache=True)
 def _settle(
-    points: Array, begin: int, n: int, frame: Array, places: Array, needs: Array, fractions: Array, steps: Array
-) -> int:
-    """Find lower neighbour, fractions and steps to the upper one of flagged positions, or that they are outside.
+    points: Array, begin: int, frame: Array, which: Array, count: int, places: Array, fractions: Array
+) -> tuple[int, int]:
+    """Find place and fractions of listed positions within half a voxel of the outer centres, at the outer voxel.
 
-    Beyond the outer centres, both neighbours are the outer voxel. Returns how many have neighbours missing.
+    Returns how many are outside the image or missing from the block, now first in the list, and how many are missing.
     """
-    missed = 0
-    for i in range(n):
-        if needs[i] == _PLAIN:
+    outside, missing = 0, 0
+    for k in range(count):
+        i = which[k]
+        inside, held, place, stride = _in_image(points, begin + i, frame), True, 0, 1
+        if inside:
+            for axis in range(points.shape[0]):
+                position = points[axis, begin + i]
+                index = min(max(int(np.floor(position)), 0), max(frame[2, axis] - 2, 0))
+                low = index - frame[0, axis]
+                held &= low >= 0 and low + 1 < frame[1, axis]
+                fractions[axis, i] = min(max(position - index, 0.0), 1.0)
+                place += low * stride
+                stride *= frame[1, axis]
+        if inside and held:
+            places[i] = np.uint32(place)
             continue
-        if not _in_image(points, begin + i, frame):
-            needs[i] = _OUTSIDE
-            continue
-        place, stride, held = 0, 1, True
-        for axis in range(points.shape[0]):
-            floor = np.floor(points[axis, begin + i])
-            index = np.int64(floor)
-            fraction = points[axis, begin + i] - floor if index >= 0 else 0.0
-            low = max(index, 0) - frame[0, axis]
-            # Nothing is read from a neighbour of no weight, so the block need not hold it.
-            paired = fraction > 0.0 and index + 1 < frame[2, axis]
-            held &= low >= 0 and low + paired < frame[1, axis]
-            fractions[axis, i] = fraction
-            steps[axis, i] = np.uint32(stride if paired else 0)
-            place += low * stride
-            stride *= frame[1, axis]
-        places[i] = np.uint32(place if held else 0)
-        if not held:
-            missed += 1
-            needs[i] = _OUTSIDE
-    return missed
+        missing += inside
+        which[outside] = np.uint32(i)
+        outside += 1
+    return outside, missing
 
 
 @njit(nogil=True, cache=True)
@@ -206,20 +223,10 @@ def _gather(voxels: Array, sy: Any, sz: Any, places: Array, n: int, lanes: Array
 
 
 @njit(nogil=True, cache=True)
-def _gather_edges(voxels: Array, places: Array, needs: Array, steps: Array, n: int, lanes: Array) -> None:
-    for i in range(n):
-        if needs[i] == _EDGE:
-            for corner in range(4):
-                k = places[i] + np.uint64(steps[1, i] * (corner & 1)) + np.uint64(steps[2, i] * (corner >> 1))
-                lanes[corner, 2 * i] = voxels[k]
-                lanes[corner, 2 * i + 1] = voxels[k + np.uint64(steps[0, i])]
-
-
-@njit(nogil=True, cache=True)
 def _between(low: Any, high: Any, fraction: float, like: Array) -> float:  # noqa: ANN401
-    """Return ``low + (high - low) * fraction``, rounded once after the difference."""
+    """Return ``low + (high - low) * fraction``, rounded where ITK rounds: a tie stays a tie."""
     a, b = np.float64(low), np.float64(high)
-    return a if inert(fraction, like) else fma(b - a, fraction, a)
+    return weighted(a, b, a + (b - a) * fraction, fraction, like)
 
 
 @njit(nogil=True, cache=True)
@@ -235,10 +242,3 @@ def _blend(lanes: Array, fractions: Array, out: Array) -> None:
         below = _between(d[2 * i], d[2 * i + 1], x, lanes)
         back = _between(back, below, y, lanes)
         out[i] = as_voxel(_between(front, back, fz[i], lanes), out)
-
-
-@njit(nogil=True, cache=True)
-def _fill_outside(needs: Array, n: int, out: Array, background: Any) -> None:  # noqa: ANN401
-    for i in range(n):
-        if needs[i] == _OUTSIDE:
-            out[i] = background

@@ -63,6 +63,8 @@ def warp_block(
     if target.dtype == out.dtype:
         target = out
     lines = target.reshape(len(target), -1)
+    if interpolation == "linear":
+        working, read = _paired(working, read, shape)
     frame = _frame(read, shape)
     value = working.dtype.type(background)
     missed = 0
@@ -127,8 +129,17 @@ def _working(source: Voxels) -> Voxels:
     return np.ascontiguousarray(source, dtype=wider)
 
 
+def _paired(block: Voxels, read: Region, shape: tuple[int, ...]) -> tuple[Voxels, Region]:
+    """Return a block with two equal voxels on the axes where the image has one, and its region."""
+    stop = list(read.stop)
+    for axis, size in enumerate(shape):
+        if size == 1:
+            block, stop[axis] = np.repeat(block, 2, axis=axis + 1), 2
+    return block, Region(read.start, tuple(stop))
+
+
 def _frame(read: Region, shape: tuple[int, ...]) -> npt.NDArray[np.int64]:
-    """Return first index of the block, its voxels, and the whole image's, (3, 3), columns x, y, z."""
-    rows = (read.start, read.shape, shape)
-    fill = (0, 1, 1)
-    return np.array([[*row[::-1], last][:3] for row, last in zip(rows, fill, strict=True)], dtype=np.int64)
+    """Return first index, voxels, the whole image's voxels and pairs of a block, (4, 3), columns x, y, z."""
+    pairs = [0 if size == 1 else n - 1 for n, size in zip(read.shape, shape, strict=True)]
+    rows = ((read.start, 0), (read.shape, 1), (shape, 1), (pairs, 0))
+    return np.array([[*row[::-1], fill][:3] for row, fill in rows], dtype=np.int64)
