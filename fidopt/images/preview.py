@@ -24,7 +24,7 @@ Picture = npt.NDArray[np.uint8]
 #: Percentiles of the values that become black and white.
 PERCENTILES = (1.0, 99.0)
 #: Pixels along a picture's longest side: of the plane in 2D, of each of the three planes in 3D.
-SIDE = {2: 640, 3: 320}
+SIDE = {2: 768, 3: 320}
 _GAP = 8
 
 
@@ -98,7 +98,7 @@ def write_png(path: str | Path, picture: Picture) -> None:
 def png_bytes(picture: Picture) -> bytes:
     """Return a picture (height, width, 3) uint8 as the bytes of a PNG file."""
     stream = io.BytesIO()
-    iio.imwrite(stream, picture, extension=".png", plugin="pillow")
+    iio.imwrite(stream, picture, extension=".png", plugin="pillow", compress_level=3)
     return stream.getvalue()
 
 
@@ -145,6 +145,8 @@ def _planes(image: xr.DataArray, *, side: int | None, smooth: bool) -> list[npt.
     spacing = dict(zip("xyz", grid.spacing, strict=False))
     extent = {dim: spacing[dim] * int(image.sizes[dim]) for dim in "zyx"[-grid.ndim :]}
     pixels = (side or SIDE[grid.ndim]) / max(extent.values())
+    if grid.ndim == 2:
+        pixels = min(pixels, 1 / min(grid.spacing))
     planes: list[npt.NDArray[np.float64]] = []
     for across in (None,) if grid.ndim == 2 else ("z", "y", "x"):
         rows, columns = [dim for dim in "zyx"[-grid.ndim :] if dim != across]
@@ -172,6 +174,8 @@ def _plane(image: xr.DataArray, across: str | None) -> npt.NDArray[Any]:
 
 def _resized(plane: npt.NDArray[Any], shape: tuple[int, ...], *, smooth: bool) -> npt.NDArray[np.float64]:
     """Return a plane with other numbers of rows and columns, pixel centres where they belong."""
+    if plane.shape[:2] == shape:
+        return plane.astype(np.float64)
     lines = [(np.arange(n) + 0.5) * old / n - 0.5 for n, old in zip(shape, plane.shape, strict=False)]
     where = np.stack(np.meshgrid(*lines, indexing="ij"))
     channels = [

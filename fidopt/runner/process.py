@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ from fidopt.runner import supervisor
 RUN_VARIABLE = "FIDOPT_RUN"
 #: The most a log may hold, and the most of its end that a row keeps.
 LOG_BYTES, TAIL_CHARACTERS = 1 << 24, 2000
+#: The longest that processes a run left behind are waited for.
+STRAYS_S = 0.8
 #: Variables that would lead a method's own Python to fidopt's, or that say where the caller stood.
 _NOT_PASSED = ("PYTHON", "VIRTUAL_ENV", "CONDA_PREFIX", "OLDPWD", "PWD", "__PYVENV")
 #: What common libraries read their number of threads from.
@@ -129,13 +132,26 @@ def supervise(
 
 
 def end_strays(run: str) -> None:
-    """Kill whatever still carries a run's name in its environment, however it left the run's processes."""
-    mark = f"{RUN_VARIABLE}={run}".encode()
+    """Kill whatever still carries a run's name in its environment, however it left the run's processes, and see it gone.
+
+    Looked for until nothing is found: a killed process is there a moment longer, and may have started another.
+    """
+    until = time.monotonic() + STRAYS_S
+    while (found := _strays(f"{RUN_VARIABLE}={run}".encode())) and time.monotonic() < until:
+        for process in found:
+            with contextlib.suppress(psutil.Error):
+                process.kill()
+        time.sleep(0.005)
+
+
+def _strays(mark: bytes) -> list[psutil.Process]:
+    """Return the processes with this entry in their environment; that of a dead one is empty."""
+    found = []
     for process in psutil.process_iter():
         with contextlib.suppress(OSError, psutil.Error):
-            environ = Path(f"/proc/{process.pid}/environ")
-            if mark in environ.read_bytes().split(b"\0"):
-                process.kill()
+            if mark in Path(f"/proc/{process.pid}/environ").read_bytes().split(b"\0"):
+                found.append(process)
+    return found
 
 
 def tail(log: Path) -> str:

@@ -57,7 +57,7 @@ def test_the_wheel_holds_the_descriptors_and_nothing_that_was_built(wheel):
 
 
 def test_run_scripts_stay_executable_in_the_wheel(wheel):
-    scripts = [info for info in zipfile.ZipFile(wheel).infolist() if info.filename.endswith(".sh")]
+    scripts = [info for info in zipfile.ZipFile(wheel).infolist() if info.filename.endswith(("run.sh", "setup.sh"))]
     assert scripts
     assert all(info.external_attr >> 16 & 0o100 for info in scripts)
 
