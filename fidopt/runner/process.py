@@ -132,7 +132,7 @@ def supervise(
 
 
 def end_strays(run: str) -> None:
-    """Kill whatever still carries a run's name in its environment, however it left the run's processes, and see it gone.
+    """Kill whatever still carries a run's name in its environment, wherever it went, and see it gone.
 
     Looked for until nothing is found: a killed process is there a moment longer, and may have started another.
     """
