@@ -4,8 +4,8 @@ from __future__ import annotations
 
 #: Positions, fractions, places and neighbours of the rows in hand, whatever the block.
 _BUFFERS = 4 << 20
-#: Bytes of a coefficient of the cubic interpolation (float64), and how many copies its three passes hold at once.
-_COEFFICIENT, _COPIES = 8, 2
+#: Bytes of a coefficient of the cubic interpolation, float64.
+_COEFFICIENT = 8
 
 
 def warp_bytes(
@@ -16,6 +16,7 @@ def warp_bytes(
     channels: int = 1,
     cubic: bool = False,
     copied: bool = True,
+    widened: int = 0,
     lattice: int = 0,
     chunk: int = 0,
 ) -> int:
@@ -33,14 +34,16 @@ def warp_bytes(
         Whether the interpolation needs spline coefficients of the box; they are made a channel at a time.
     copied
         Whether the input box is read from a store; an array in memory is looked at where it is.
+    widened
+        Bytes of the type that voxels are computed in, where it is not their own (float16 in float32).
     lattice
         Bytes of what is read of a lazy displacement field.
     chunk
         Bytes of one decoded chunk of the input with all its channels, held while the box is assembled.
     """
-    box = read * itemsize * channels if copied else 0
-    coefficients = _COPIES * read * _COEFFICIENT if cubic else 0
-    return box + chunk + coefficients + written * itemsize * channels + lattice + _BUFFERS
+    box = read * (itemsize + widened) * channels if copied else 0
+    coefficients = read * _COEFFICIENT if cubic else 0
+    return box + chunk + coefficients + written * (itemsize + widened) * channels + lattice + _BUFFERS
 
 
 def displacement_bytes(written: int, *, ndim: int, itemsize: int, lattice: int = 0) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from itertools import pairwise, product
 from typing import Literal, TypeAlias
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from blocks.grid import Grid
 from blocks.region import Region
-from blocks.transforms import Affine, AffineBox, DisplacementField, Stage, Transform, fold
+from blocks.transforms import Affine, AffineBox, DisplacementField, Stage, Transform, Window, fold
 from blocks.transforms.axes import alignment
 
 Interpolation: TypeAlias = Literal["linear", "nearest", "cubic"]
@@ -97,7 +97,7 @@ def localised(transform: Transform, fixed: Grid, *, region: Region) -> tuple[Sta
     return tuple(stages)
 
 
-def _same_voxels(before: list[Stage], stage: DisplacementField, fixed: Grid, region: Region) -> Region | None:
+def _same_voxels(before: Sequence[Stage], stage: DisplacementField, fixed: Grid, region: Region) -> Region | None:
     """Return the field's voxels that the region's voxels are, where each is one: no margin need be read around them."""
     if len(before) > 1 or (before and not isinstance(before[0], Affine)):
         return None
@@ -146,24 +146,40 @@ def touched(lower: Floats, upper: Floats, shape: tuple[int, ...], interpolation:
     return Region(tuple(start), tuple(stop))
 
 
-def parts_within(region: Region, *, fits: Callable[[Region], bool]) -> list[Region]:
-    """Return a region cut in halves along its longest axis until every part fits, in index order.
+def window_bytes(transform: Transform, fixed: Grid, *, region: Region) -> int:
+    """Return the bytes of what a region will read of lazy displacement fields, before it is read.
 
-    Parameters
-    ----------
-    region
-        Part of the fixed grid.
-    fits
-        Whether a part can be computed within the budget. A part of at most 16 voxels a side is not cut further: what
-        is read around it would only be read more often.
+    A field that comes after another lazy one is taken where the first leaves the points unmoved.
     """
-    if max(region.shape) <= _LEAST or fits(region):
-        return [region]
+    total = 0
+    box = AffineBox.of(fixed, region)
+    stages = fold(transform)
+    for k, stage in enumerate(stages):
+        if isinstance(stage, DisplacementField) and not stage.in_memory:
+            here = _same_voxels(stages[:k], stage, fixed, region) or stage.window_region(box)
+            total += here.size * stage.ndim * (4 if stage.vectors.dtype == np.float32 else 8)
+        else:
+            box = stage.bound(box)
+    return total
+
+
+def held_bytes(stages: tuple[Stage, ...]) -> int:
+    """Return the bytes of the windows that localised stages hold."""
+    windows = [stage.vectors for stage in stages if isinstance(stage, DisplacementField)]
+    return sum(window.array.nbytes for window in windows if isinstance(window, Window))
+
+
+def halves(region: Region) -> list[Region]:
+    """Return the two halves of a region along its longest axis, in index order; none where it is small.
+
+    A region of at most 16 voxels a side is not cut further: what is read around it would only be read more often.
+    """
     axis = max(range(region.ndim), key=lambda k: region.shape[k])
+    if region.shape[axis] <= _LEAST:
+        return []
     middle = region.start[axis] + region.shape[axis] // 2
     first = Region(region.start, tuple(middle if k == axis else v for k, v in enumerate(region.stop)))
-    second = Region(tuple(middle if k == axis else v for k, v in enumerate(region.start)), region.stop)
-    return [*parts_within(first, fits=fits), *parts_within(second, fits=fits)]
+    return [first, Region(tuple(middle if k == axis else v for k, v in enumerate(region.start)), region.stop)]
 
 
 def _join(one: Region, other: Region) -> Region:

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import itertools
 import math
+import sys
 import uuid
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +28,15 @@ from blocks.image import ArraySource, Source, grid_of, image_of, kind_of, source
 from blocks.kernels.route import route_to_displacement, route_to_index
 from blocks.kernels.warp import MOST_VOXELS, displacement_block, warp_block
 from blocks.memory import displacement_bytes, warp_bytes
-from blocks.plan import Interpolation, checked_interpolation, localised, parts_within, read_region
+from blocks.plan import (
+    Interpolation,
+    checked_interpolation,
+    halves,
+    held_bytes,
+    localised,
+    read_region,
+    window_bytes,
+)
 from blocks.region import Region
 from blocks.storage import Layout
 from blocks.transforms import Affine, BSpline, Composite, Stage, Transform, fold
@@ -67,24 +77,35 @@ class WarpJob:
 
     def shard(self, region: Region) -> Voxels:
         """Return the warped voxels ((c,) (z,) y, x) of a region of the fixed grid."""
-        channels = self.source.channels
-        out = np.empty((channels or 1, *region.shape), dtype=self.source.dtype)
-        for part in parts_within(region, fits=self._fits):
-            place = part.relative_to(region.start).slices
-            out[(slice(None), *place)] = self._part(part)
-        return out if channels is not None else out[0]
+        out: Voxels | None = None
+        for part, stages, read in self._parts(region):
+            voxels = self._warped(part, stages, read)
+            if part == region:
+                out = voxels
+                break
+            if out is None:
+                out = np.empty((self.source.channels or 1, *region.shape), dtype=self.source.dtype)
+            out[(slice(None), *part.relative_to(region.start).slices)] = voxels
+        assert out is not None
+        return out if self.source.channels is not None else out[0]
 
     def bytes_of(self, region: Region) -> int:
-        """Return the bytes that warping a region takes, in one part; reads what it needs of a lazy field."""
-        read = self._read(localised(self.transform, self.fixed, region=region), region)
-        return warp_bytes(
-            read.size,
-            region.size,
-            itemsize=self.source.dtype.itemsize,
-            channels=self.source.channels or 1,
-            cubic=self.interpolation == "cubic",
-            copied=not self._whole,
-        )
+        """Return the bytes that warping a region in one part takes; reads what it needs of a lazy field."""
+        stages = localised(self.transform, self.fixed, region=region)
+        return self._bytes(region, self._read(region, stages), held_bytes(stages))
+
+    def _parts(self, region: Region) -> Iterator[tuple[Region, tuple[Stage, ...], Region]]:
+        """Yield parts of a region that fit the memory, each with what it needs of the transform and of the image."""
+        smaller = halves(region)
+        if not smaller or window_bytes(self.transform, self.fixed, region=region) <= self.memory_bytes:
+            stages = localised(self.transform, self.fixed, region=region)
+            read = self._read(region, stages)
+            if not smaller or self._bytes(region, read, held_bytes(stages)) <= self.memory_bytes:
+                yield region, stages, read
+                return
+            del stages
+        for part in smaller:
+            yield from self._parts(part)
 
     @property
     def _whole(self) -> bool:
@@ -95,24 +116,32 @@ class WarpJob:
         ready = array.flags.c_contiguous and array.dtype.isnative and array.dtype != np.float16
         return bool(ready) and math.prod(self.moving.shape) <= MOST_VOXELS
 
-    def _fits(self, part: Region) -> bool:
-        if self._whole:
-            return True
-        return self.bytes_of(part) <= self.memory_bytes
+    def _bytes(self, region: Region, read: Region, lattice: int) -> int:
+        """Return the bytes of warping a region from a box, 32-bit places within the box being one more limit."""
+        if read.size > MOST_VOXELS:
+            return sys.maxsize
+        return warp_bytes(
+            read.size,
+            region.size,
+            itemsize=self.source.dtype.itemsize,
+            channels=self.source.channels or 1,
+            cubic=self.interpolation == "cubic",
+            copied=not self._whole,
+            widened=4 if self.source.dtype == np.float16 else 0,
+            lattice=lattice,
+        )
 
-    def _read(self, stages: tuple[Stage, ...], region: Region) -> Region:
+    def _read(self, region: Region, stages: tuple[Stage, ...]) -> Region:
         if self._whole:
             return self.moving.region
         return read_region(Composite(stages), self.fixed, region, self.moving, interpolation=self.interpolation)
 
-    def _part(self, region: Region) -> Voxels:
-        stages = localised(self.transform, self.fixed, region=region)
-        read = self._read(stages, region)
-        count = self.source.channels
-        empty = np.empty((count or 1, *read.shape), dtype=self.source.dtype)
-        voxels = empty if read.empty else self.source.read(read)
+    def _warped(self, region: Region, stages: tuple[Stage, ...], read: Region) -> Voxels:
+        """Return the voxels (channels, [z,] y, x) of a region from the box it reads."""
+        lead = () if self.source.channels is None else (self.source.channels,)
+        voxels = np.empty((*lead, *read.shape), self.source.dtype) if read.empty else self.source.read(read)
         return warp_block(
-            voxels if voxels.ndim > region.ndim else voxels[None],
+            voxels[None] if self.source.channels is None else voxels,
             read,
             shape=self.moving.shape,
             route=route_to_index(stages, self.fixed, moving=self.moving, region=region),
@@ -146,7 +175,8 @@ class FieldJob:
 
     def bytes_of(self, region: Region) -> int:
         """Return the bytes that computing a region takes."""
-        return displacement_bytes(region.size, ndim=self.fixed.ndim, itemsize=self.dtype.itemsize)
+        lattice = window_bytes(self.transform, self.fixed, region=region)
+        return displacement_bytes(region.size, ndim=self.fixed.ndim, itemsize=self.dtype.itemsize, lattice=lattice)
 
 
 def warp(

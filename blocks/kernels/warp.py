@@ -53,39 +53,22 @@ def warp_block(
     numpy.ndarray
         (channels, *route.region.shape), the type of ``source``.
     """
-    out = np.empty((len(source), *route.region.shape), dtype=source.dtype)
+    shape_out = (len(source), *route.region.shape)
     if read.empty:
-        out[:] = background
-        return out
-    working = _working(source)
+        return np.full(shape_out, background, dtype=source.dtype)
     # The kernels know neither booleans nor float16: they fill bytes and float32.
-    target = out.view(np.uint8) if source.dtype == bool else np.empty(out.shape, dtype=working.dtype)
-    if target.dtype == out.dtype:
-        target = out
-    lines = target.reshape(len(target), -1)
+    working = _working(source)
+    target = np.empty(shape_out, dtype=working.dtype)
     if interpolation == "linear":
         working, read = _paired(working, read, shape)
-    frame = _frame(read, shape)
-    value = working.dtype.type(background)
-    missed = 0
-    if interpolation == "cubic":
-        for channel, voxels in enumerate(working):
-            spline = coefficients(voxels, read, shape=shape).reshape(1, -1)
-            for first, points in _slabs(route):
-                missed += cubic_rows(spline, frame, points, lines[channel : channel + 1], first, value)
-    else:
-        kernel = nearest_rows if interpolation == "nearest" else linear_rows
-        voxels = working.reshape(len(working), -1)
-        for first, points in _slabs(route):
-            missed += kernel(voxels, frame, points, lines, first, value)
+    missed = _sample(working, target, route, read=read, shape=shape, interpolation=interpolation, background=background)
     if missed:
         msg = f"{missed} positions of region {route.region} need voxels of the moving image outside {read}"
         raise RuntimeError(f"{msg}; this is an error of the plan, please report it")
     if source.dtype == bool:
         # A cubic spline overshoots, and a boolean of two is none.
-        np.minimum(target, 1, out=target)
-        return out
-    return target.astype(out.dtype, copy=False)
+        return np.minimum(target, 1, out=target).view(bool)
+    return target.astype(source.dtype, copy=False)
 
 
 def displacement_block(route: Route, *, dtype: npt.DTypeLike) -> Voxels:
@@ -103,6 +86,33 @@ def displacement_block(route: Route, *, dtype: npt.DTypeLike) -> Voxels:
     for first, points in _slabs(route):
         lines[:, first : first + points.shape[1]] = points
     return out
+
+
+def _sample(
+    block: Voxels,
+    out: Voxels,
+    route: Route,
+    *,
+    read: Region,
+    shape: tuple[int, ...],
+    interpolation: str,
+    background: float,
+) -> int:
+    """Fill ``out`` with the route's region and return how many positions need voxels that the block lacks."""
+    frame, value = _frame(read, shape), block.dtype.type(background)
+    lines = out.reshape(len(out), -1)
+    missed = 0
+    if interpolation == "cubic":
+        for channel, voxels in enumerate(block):
+            spline = coefficients(voxels, read, shape=shape).reshape(1, -1)
+            for first, points in _slabs(route):
+                missed += cubic_rows(spline, frame, points, lines[channel : channel + 1], first, value)
+        return missed
+    kernel = nearest_rows if interpolation == "nearest" else linear_rows
+    voxels = block.reshape(len(block), -1)
+    for first, points in _slabs(route):
+        missed += kernel(voxels, frame, points, lines, first, value)
+    return missed
 
 
 def _slabs(route: Route) -> Iterator[tuple[int, Floats]]:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from blocks.grid import Grid
 from blocks.kernels.route import route_to_index
-from blocks.plan import checked_interpolation, localised, parts_within, read_region
+from blocks.plan import checked_interpolation, halves, localised, read_region
 from blocks.region import Region
 from blocks.transforms import Affine, BSpline, Composite, DisplacementField, fold
 from tests import strategies
@@ -128,17 +128,12 @@ def test_a_lazy_field_on_the_fixed_grid_is_read_at_the_regions_voxels_alone():
     assert fold(field) == (field,)
 
 
-def test_a_region_is_halved_along_its_longest_axis_until_its_parts_fit():
-    region = Region((0, 0, 0), (40, 100, 60))
-    parts = parts_within(region, fits=lambda part: part.size <= 60_000)
-    assert parts == [
-        Region((0, 0, 0), (40, 50, 30)),
-        Region((0, 0, 30), (40, 50, 60)),
-        Region((0, 50, 0), (40, 100, 30)),
-        Region((0, 50, 30), (40, 100, 60)),
+def test_a_region_is_halved_along_its_longest_axis_unless_it_is_small():
+    assert halves(Region((0, 5, 0), (40, 106, 60))) == [
+        Region((0, 5, 0), (40, 55, 60)),
+        Region((0, 55, 0), (40, 106, 60)),
     ]
-    least = parts_within(Region((5, 5), (21, 37)), fits=lambda part: False)
-    assert least == [Region((5, 5), (21, 21)), Region((5, 21), (21, 37))]
+    assert halves(Region((5, 5), (21, 21))) == []
 
 
 def test_an_unknown_interpolation_is_refused_by_name():
