@@ -244,7 +244,7 @@ def _run_cluster(graph: Writes, count: _Count, client: Any) -> None:  # noqa: AN
     keys = list(graph.keys)
     futures = client.get(optimize(graph.graph, keys), keys, sync=False)
     try:
-        for future in as_completed(futures):
+        for future in as_completed(futures, loop=client.loop):
             try:
                 future.result()
             except Exception as error:

@@ -65,7 +65,7 @@ def _there(address: str) -> Iterator[Client]:
         msg = f"--cluster expects a scheduler's address such as tcp://127.0.0.1:8786, got {address!r}"
         raise UsageError(msg)
     try:
-        client = Client(address, timeout="10s")
+        client = Client(address, timeout="10s", set_as_default=False)
     except (OSError, ValueError) as error:
         msg = f"no Dask scheduler answers at {address}: {error}; start one and give the address it prints"
         raise UsageError(msg) from error
@@ -92,6 +92,6 @@ def _here(workers: int | None, memory: str | None) -> Iterator[Client]:
             dashboard_address=f"{HOST}:0",
             memory_limit=memory or "auto",
         ) as cluster,
-        Client(cluster) as client,
+        Client(cluster, set_as_default=False) as client,
     ):
         yield client

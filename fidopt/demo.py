@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -18,6 +19,8 @@ from fidopt.resources import Roots
 from fidopt.runner.session import run_dataset
 
 if TYPE_CHECKING:
+    from distributed import Client
+
     from blocks.grid import Grid
     from blocks.transforms import Transform
 
@@ -108,14 +111,30 @@ def demo(directory: Path, *, roots: Roots, console: Console) -> Outcome:
     start = time.monotonic()
     mine = roots_in(directory.resolve(), roots)
     boards, pictures = [], []
-    for name, methods in RUNS.items():
-        _build(name, mine, console)
-        pictures += [picture for method in methods for picture in _run(method, name, mine, console)]
-        boards.append(board(name, roots=mine))
-        console.show(boards[-1])
-    warped, dashboard, voxels, shards = _warp(mine, directory / "warped.ome.zarr", console)
+    with _cluster_ahead() as cluster:
+        for name, methods in RUNS.items():
+            _build(name, mine, console)
+            pictures += [picture for method in methods for picture in _run(method, name, mine, console)]
+            boards.append(board(name, roots=mine))
+            console.show(boards[-1])
+        warped, dashboard, voxels, shards = _warp(mine, directory / "warped.ome.zarr", console, cluster=cluster)
     seconds = time.monotonic() - start
     return Outcome(tuple(boards), tuple(pictures), warped, dashboard, voxels, shards, seconds)
+
+
+@contextmanager
+def _cluster_ahead() -> Iterator[Callable[[], tuple[Client, str]]]:
+    """Start a cluster beside the first step, which leaves a core idle; yield what waits for it and gives its client."""
+    with ExitStack() as stack, ThreadPoolExecutor(max_workers=1) as pool:
+        said: list[str] = []
+        started = pool.submit(lambda: stack.enter_context(connect(dashboard=True, say=said.append)))
+
+        def ready() -> tuple[Client, str]:
+            client = started.result()
+            assert client is not None
+            return client, said[0].removeprefix("dashboard: ")
+
+        yield ready
 
 
 def _build(name: str, roots: Roots, console: Console) -> None:
@@ -137,22 +156,23 @@ def _run(method: str, name: str, roots: Roots, console: Console) -> list[Path]:
     return [finished.line.previews(case) for case in (*finished.done, *finished.kept)]
 
 
-def _warp(roots: Roots, out: Path, console: Console) -> tuple[Path, str, int, int]:
+def _warp(
+    roots: Roots, out: Path, console: Console, *, cluster: Callable[[], tuple[Client, str]]
+) -> tuple[Path, str, int, int]:
     """Warp the brain onto a finer grid, by shards, on worker processes of this machine."""
     import blocks
 
     brain = corpus.dataset("brain", roots)
     moving = blocks.open_image(corpus.case(brain, next(iter(brain.cases)), roots).moving)
     like = _finer(blocks.grid_of(moving))
-    warped = blocks.warp(moving, _swirl(like), like, interpolation="cubic")
+    warped = blocks.warp(moving, _swirl(like), like)
     shards = math.prod(warped.data.numblocks)
-    addresses: list[str] = []
-    with connect(dashboard=True, say=addresses.append) as client:
-        size = "x".join(str(n) for n in like.shape[::-1])
-        console.say(f"warping {size} voxels in {shards} shards on a Dask cluster; {addresses[0]}")
-        with console.progress("shards") as report:
-            blocks.write_image(out, warped, overwrite=True, client=client, progress=report)
-    return out, addresses[0].removeprefix("dashboard: "), math.prod(like.shape), shards
+    client, dashboard = cluster()
+    size = "x".join(str(n) for n in like.shape[::-1])
+    console.say(f"warping {size} voxels in {shards} shards on a Dask cluster; its dashboard: {dashboard}")
+    with console.progress("shards") as report:
+        blocks.write_image(out, warped, overwrite=True, client=client, progress=report)
+    return out, dashboard, math.prod(like.shape), shards
 
 
 def _finer(grid: Grid) -> Grid:
