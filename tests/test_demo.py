@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from fidopt import cli
+
+
+@pytest.mark.slow
+def test_the_demo_ranks_a_method_above_no_registration_on_both_datasets(tmp_path, capsys):
+    assert cli.main(["demo", "--dir", str(tmp_path / "demo"), "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert [board["dataset"] for board in document["boards"]] == ["retina", "brain"]
+    for board in document["boards"]:
+        lines = {line["method"]: line for line in board["lines"]}
+        assert lines["identity"]["place"] is None
+        assert all(line["failures"] == 0 for line in lines.values())
+        best = board["lines"][0]
+        assert best["place"] == 1
+        assert best["metrics"]["tre"]["change"] > 0
+        assert best["metrics"]["dice"]["change"] > 0
+    assert document["shards"] > 1
+    assert document["dashboard"].startswith("http://127.0.0.1:")
+    again = cli.main(["demo", "--dir", str(tmp_path / "demo"), "--json"])
+    assert again == 0
+    boards = json.loads(capsys.readouterr().out)["boards"]
+    assert boards == document["boards"]
