@@ -86,7 +86,7 @@ def read_region(
 def localised(transform: Transform, fixed: Grid, *, region: Region) -> tuple[Stage, ...]:
     """Return the folded stages of a transform with what a region needs of lazy displacement fields in memory."""
     stages = list(fold(transform))
-    lazy = [k for k, stage in enumerate(stages) if isinstance(stage, DisplacementField) and not stage.in_memory]
+    lazy = _lazy(stages)
     box = AffineBox.of(fixed, region)
     for k, stage in enumerate(stages[: max(lazy, default=-1) + 1]):
         if isinstance(stage, DisplacementField):
@@ -151,16 +151,22 @@ def window_bytes(transform: Transform, fixed: Grid, *, region: Region) -> int:
 
     A field that comes after another lazy one is taken where the first leaves the points unmoved.
     """
-    total = 0
-    box = AffineBox.of(fixed, region)
     stages = fold(transform)
-    for k, stage in enumerate(stages):
-        if isinstance(stage, DisplacementField) and not stage.in_memory:
+    lazy = _lazy(stages)
+    box = AffineBox.of(fixed, region)
+    total = 0
+    for k, stage in enumerate(stages[: max(lazy, default=-1) + 1]):
+        if isinstance(stage, DisplacementField) and k in lazy:
             here = _same_voxels(stages[:k], stage, fixed, region) or stage.window_region(box)
             total += here.size * stage.ndim * (4 if stage.vectors.dtype == np.float32 else 8)
         else:
             box = stage.bound(box)
     return total
+
+
+def _lazy(stages: Sequence[Stage]) -> list[int]:
+    """Return which stages are displacement fields that are not in memory."""
+    return [k for k, stage in enumerate(stages) if isinstance(stage, DisplacementField) and not stage.in_memory]
 
 
 def held_bytes(stages: tuple[Stage, ...]) -> int:

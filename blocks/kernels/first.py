@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from blocks.kernels.positions import affine_rows, direct_rows, expand_plane, lattice_rows
+from blocks.kernels.positions import affine_rows, direct_rows, expand_rows, lattice_rows
 from blocks.region import Region
 from blocks.transforms import BSpline, DisplacementField, Window
 from blocks.transforms.axes import Alignment, Tables
@@ -107,7 +107,8 @@ class Line:
 class LatticeRows:
     """An affine image of the index plus a deformation on a lattice along the same axes.
 
-    The lattice is contracted along z and expanded along x once a plane, and contracted along y once a row.
+    The lattice is expanded along x a plane of it at a time, for a strip of rows; the planes around a plane of the
+    region are contracted along z, and the rows of the strip along y.
 
     Parameters
     ----------
@@ -125,49 +126,89 @@ class LatticeRows:
     turn: Floats
     vectors: Array
     lines: tuple[Line, Line, Line]
-    _plane: int | None = field(default=None, init=False)
-    _expanded: Floats = field(init=False)
-
-    def __post_init__(self) -> None:
-        ndim, _, rows, _ = self.vectors.shape
-        self._expanded = np.empty((ndim, rows, len(self.lines[0].cells)))
+    _strip: _Strip | None = field(default=None, init=False)
 
     def fill(self, plane: int, row: int, points: Floats) -> None:
         """Fill ``points`` (ndim, rows * columns) from a row of the region on."""
-        down = self.lines[1]
-        through = self.places.through[:, plane].copy()
-        if not self.lines[2].inside[plane]:
-            affine_rows(self.places.along, self.places.down, through, row, points)
+        across, down, through = self.lines
+        offset = self.places.through[:, plane].copy()
+        if not through.inside[plane]:
+            affine_rows(self.places.along, self.places.down, offset, row, points)
             return
-        if plane != self._plane:
-            self._expand(plane)
+        stop = row + points.shape[1] // len(across.cells)
+        if self._strip is None or (self._strip.row, self._strip.stop) != (row, stop):
+            self._strip = _Strip.of(self.lines, row, stop, ndim=len(self.vectors))
+        strip = self._strip
+        self._expand(strip, int(through.cells[plane]))
         lattice_rows(
             self.places.along,
             self.places.down,
-            through,
-            self._expanded,
-            down.cells,
+            offset,
+            strip.planes,
+            through.taps[:, plane].copy(),
+            strip.cells,
             down.taps,
             down.inside,
             row,
             points,
         )
 
-    def _expand(self, plane: int) -> None:
-        across, down, through = self.lines
-        rows = np.array([down.cells.min(), down.cells.max() + len(down.taps)])
-        expand_plane(
-            self.vectors,
-            int(through.cells[plane]),
-            through.taps[:, plane].copy(),
-            rows,
-            across.cells,
-            across.taps,
-            across.inside,
-            self.turn,
-            self._expanded,
-        )
-        self._plane = plane
+    def _expand(self, strip: _Strip, cell: int) -> None:
+        """Have a strip's lattice planes from ``cell`` on in order, expanding those that it does not hold."""
+        if strip.cell == cell:
+            return
+        across = self.lines[0]
+        held = strip.planes.copy() if strip.cell is not None else strip.planes
+        for k in range(len(strip.planes)):
+            old = -1 if strip.cell is None else cell + k - strip.cell
+            if 0 <= old < len(strip.planes):
+                strip.planes[k] = held[old]
+            else:
+                expand_rows(
+                    self.vectors,
+                    cell + k,
+                    strip.first,
+                    across.cells,
+                    across.taps,
+                    across.inside,
+                    self.turn,
+                    strip.planes[k],
+                )
+        strip.cell = cell
+
+
+@dataclass(eq=False)
+class _Strip:
+    """The lattice around some rows of the region, expanded along x.
+
+    Parameters
+    ----------
+    row, stop
+        The rows of the region.
+    first
+        The first lattice row.
+    cells
+        (rows of the region,) first lattice row of each row, counted from ``first``.
+    planes
+        (planes around, ndim, lattice rows, columns).
+    cell
+        The first of the lattice planes; None where none is expanded yet.
+    """
+
+    row: int
+    stop: int
+    first: int
+    cells: Array
+    planes: Floats
+    cell: int | None = None
+
+    @classmethod
+    def of(cls, lines: tuple[Line, Line, Line], row: int, stop: int, *, ndim: int) -> _Strip:
+        across, down, through = lines
+        first, last = int(down.cells[row:stop].min()), int(down.cells[row:stop].max())
+        rows = last - first + len(down.taps)
+        planes = np.empty((len(through.taps), ndim, rows, len(across.cells)))
+        return cls(row, stop, first, down.cells - first, planes)
 
 
 def lattice_rows_of(

@@ -94,54 +94,47 @@ def direct_rows(
 
 
 @njit(nogil=True, cache=True)
-def expand_plane(
+def expand_rows(
     vectors: Array,
-    cell: int,
-    weights: Array,
-    rows: Array,
+    plane: int,
+    first: int,
     cells: Array,
     taps: Array,
     inside: Array,
     turn: Array,
-    plane: Array,
+    out: Array,
 ) -> None:
-    """Contract a lattice along z and expand it along x to the columns of the fixed region, once for a whole plane.
+    """Expand rows of one lattice plane along x, to the columns of the fixed region.
 
     Parameters
     ----------
     vectors
         (ndim, nz, ny, nx), float32 or float64: control points of a B-spline or vectors of a field.
-    cell, weights
-        First lattice plane, and the weight (taps,) of each.
-    rows
-        (2,) first lattice row that is needed, and one past the last.
+    plane, first
+        The lattice plane and its first row.
     cells, taps, inside
         Of each column: first lattice column, weights (taps, columns), and whether it lies on the lattice.
     turn
         (ndim, ndim), from a vector to a displacement of the point.
-    plane
-        (ndim, ny, columns) float64, to be filled.
+    out
+        (ndim, rows, columns) float64, to be filled.
+
+    Notes
+    -----
+    Per column and row in 3D with four taps: 12 vectors' components read, 21 multiply-adds.
     """
-    ndim, columns = vectors.shape[0], cells.shape[0]
-    line = np.empty(vectors.shape[3])
+    ndim, rows, columns = out.shape
     wide = np.empty((ndim, columns))
-    for row in range(rows[0], rows[1]):
+    for row in range(rows):
         for d in range(ndim):
-            source = vectors[d, cell, row]
-            for i in range(line.shape[0]):
-                line[i] = weights[0] * np.float64(source[i])
-            for tap in range(1, weights.shape[0]):
-                source = vectors[d, cell + tap, row]
-                for i in range(line.shape[0]):
-                    line[i] = fma(weights[tap], np.float64(source[i]), line[i])
-            _expand_line(line, cells, taps, inside, wide[d])
+            _expand_line(vectors[d, plane, first + row], cells, taps, inside, wide[d])
         for c in range(ndim):
-            out = plane[c, row]
+            line = out[c, row]
             for i in range(columns):
-                out[i] = turn[c, 0] * wide[0, i]
+                line[i] = turn[c, 0] * wide[0, i]
             for d in range(1, ndim):
                 for i in range(columns):
-                    out[i] = fma(turn[c, d], wide[d, i], out[i])
+                    line[i] = fma(turn[c, d], wide[d, i], line[i])
 
 
 @njit(nogil=True, cache=True)
@@ -150,16 +143,17 @@ def _expand_line(line: Array, cells: Array, taps: Array, inside: Array, out: Arr
     if taps.shape[0] == 4:
         for i in range(cells.shape[0]):
             k = np.uint64(cells[i])
-            low = fma(taps[1, i], line[k + one], taps[0, i] * line[k])
-            high = fma(taps[3, i], line[k + np.uint64(3)], taps[2, i] * line[k + np.uint64(2)])
-            out[i] = low + high if inside[i] else 0.0
+            low = fma(taps[1, i], np.float64(line[k + one]), taps[0, i] * np.float64(line[k]))
+            two, three = np.float64(line[k + np.uint64(2)]), np.float64(line[k + np.uint64(3)])
+            out[i] = low + fma(taps[3, i], three, taps[2, i] * two) if inside[i] else 0.0
     elif taps.shape[0] == 2:
         for i in range(cells.shape[0]):
             k = np.uint64(cells[i])
-            out[i] = fma(taps[1, i], line[k + one], taps[0, i] * line[k]) if inside[i] else 0.0
+            both = fma(taps[1, i], np.float64(line[k + one]), taps[0, i] * np.float64(line[k]))
+            out[i] = both if inside[i] else 0.0
     else:
         for i in range(cells.shape[0]):
-            out[i] = line[np.uint64(cells[i])] if inside[i] else 0.0
+            out[i] = np.float64(line[np.uint64(cells[i])]) if inside[i] else 0.0
 
 
 @njit(nogil=True, cache=True)
@@ -168,30 +162,36 @@ def lattice_rows(
     down: Array,
     through: Array,
     lattice: Array,
+    depth: Array,
     cells: Array,
     taps: Array,
     inside: Array,
     first: int,
     points: Array,
 ) -> None:
-    """Fill ``points`` with the affine image of rows plus the displacement contracted along y.
+    """Fill ``points`` with the affine image of rows plus the displacement contracted along z and y.
 
     Parameters
     ----------
     along, down, through, first
         As in :func:`affine_rows`.
     lattice
-        (ndim, ny, columns) float64 from :func:`expand_plane`.
+        (planes, ndim, rows, columns) float64: what :func:`expand_rows` gives of the lattice planes around.
+    depth
+        (planes,) their weights.
     cells, taps, inside
-        Of each row of the region: first lattice row, weights (taps, rows), and whether it lies on the lattice.
+        Of each row of the region: first of the lattice rows in ``lattice``, weights (taps, rows), and whether the row
+        lies on the lattice.
 
     Notes
     -----
     Per voxel in 3D with four taps: 24 bytes written, 12 multiply-adds, 9 additions; reads stay in the nearest cache.
     """
     columns = along.shape[1]
+    flat = np.empty(lattice.shape[2:])
     # Component by component: the few lattice rows that the rows of one component read stay in the nearest cache.
     for c in range(points.shape[0]):
+        _contract(lattice[:, c], depth, flat)
         steps = along[c]
         for row in range(points.shape[1] // columns):
             at = first + row
@@ -202,13 +202,32 @@ def lattice_rows(
                 for i in range(columns):
                     out[i] = start + steps[i]
             elif taps.shape[0] == 4:
-                _four(lattice[c, k : k + 4], taps[:, at], start, steps, out)
+                _four(flat[k : k + 4], taps[:, at], start, steps, out)
             elif taps.shape[0] == 2:
-                _two(lattice[c, k : k + 2], taps[:, at], start, steps, out)
+                _two(flat[k : k + 2], taps[:, at], start, steps, out)
             else:
-                line = lattice[c, k]
+                line = flat[k]
                 for i in range(columns):
                     out[i] = (start + steps[i]) + line[i]
+
+
+@njit(nogil=True, cache=True)
+def _contract(planes: Array, weights: Array, out: Array) -> None:
+    for row in range(out.shape[0]):
+        line = out[row]
+        a, w0 = planes[0, row], weights[0]
+        if weights.shape[0] == 4:
+            b, c, d = planes[1, row], planes[2, row], planes[3, row]
+            w1, w2, w3 = weights[1], weights[2], weights[3]
+            for i in range(line.shape[0]):
+                line[i] = fma(w0, a[i], w1 * b[i]) + fma(w2, c[i], w3 * d[i])
+        elif weights.shape[0] == 2:
+            b, w1 = planes[1, row], weights[1]
+            for i in range(line.shape[0]):
+                line[i] = fma(w1, b[i], w0 * a[i])
+        else:
+            for i in range(line.shape[0]):
+                line[i] = w0 * a[i]
 
 
 @njit(nogil=True, cache=True)

@@ -17,7 +17,7 @@ Voxels = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
 
 #: Positions computed before they are sampled: their buffer stays in the second cache.
-SLAB = 1 << 14
+SLAB = 1 << 13
 #: Most voxels of one channel of a block, so that 32 bits hold every place in it.
 MOST_VOXELS = (1 << 31) - 1
 
@@ -116,19 +116,19 @@ def _sample(
 
 
 def _slabs(route: Route) -> Iterator[tuple[int, Floats]]:
-    """Yield positions of a route's region a few rows at a time: the place of the first voxel in it, and (ndim, n)."""
+    """Yield positions of a route's region a few rows at a time: the place of the first voxel in it, and (ndim, n).
+
+    Strips of rows go through all planes before the next: what a plane reads of the moving image is then still in the
+    second cache for the plane after it.
+    """
     shape = route.region.shape
     planes, height, width = (1, *shape) if len(shape) == 2 else shape
     rows = max(1, min(SLAB // width, height))
-    buffer = np.empty((len(shape), rows * width))
-    first = 0
-    for plane in range(planes):
-        for row in range(0, height, rows):
-            n = min(rows, height - row) * width
-            points = buffer if n == buffer.shape[1] else np.empty((len(shape), n))
+    for row in range(0, height, rows):
+        points = np.empty((len(shape), min(rows, height - row) * width))
+        for plane in range(planes):
             route.fill(plane, row, points)
-            yield first, points
-            first += n
+            yield (plane * height + row) * width, points
 
 
 def _working(source: Voxels) -> Voxels:

@@ -139,7 +139,8 @@ class DisplacementField:
         if self.in_memory:
             return self
         if region.empty:
-            region = Region((0,) * self.ndim, (1,) * self.ndim)
+            # Nothing of it is used, but a pair of voxels can then be looked at anywhere.
+            region = Region((0,) * self.ndim, tuple(min(n, 2) for n in self.grid.shape))
         return DisplacementField(self.grid, Window(self.window(region), region.start, self.grid.shape))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 
 import dask
+import dask.array
 import numpy as np
 import pytest
 from dask.core import flatten
@@ -133,6 +134,34 @@ def test_a_store_is_read_by_its_path_and_a_lazy_field_from_its_own(tmp_path, spl
     in_memory = DisplacementField(fixed, displacement(transform, fixed).compute().values)
     expected = warp(image_of(array, moving), in_memory, fixed).compute().values
     np.testing.assert_array_equal(warped.compute(scheduler="threads").values, expected)
+
+
+def test_a_lazy_field_that_covers_a_part_of_the_image_warps_as_the_same_field_in_memory():
+    rng = np.random.default_rng(9)
+    fixed = Grid.of((20, 24, 28))
+    array = rng.normal(size=fixed.shape)
+    for shape, origin in (((4, 5, 6), (18.0, 3.0, 2.0)), ((1, 7, 2), (2.0, 2.0, 19.4)), ((3, 1, 1), (50.0, 1.0, 1.0))):
+        for turned in (False, True):
+            turn = strategies.rotation(rng, 3, most=0.3) if turned else np.eye(3)
+            grid = Grid.of(shape, spacing=(1.7, 1.0, 0.9), origin=origin, direction=turn.ravel())
+            vectors = rng.normal(size=(3, *shape)).astype(np.float32) * 3
+            lazy = DisplacementField(grid, dask.array.from_array(vectors, chunks=2))
+            image, shard = image_of(array, fixed), (7, 8, 9)
+            expected = warp(image, DisplacementField(grid, vectors), fixed).compute().values
+            np.testing.assert_array_equal(warp(image, lazy, fixed, shard=shard).compute().values, expected)
+
+
+def test_workers_of_a_cluster_give_the_same_bits(spline, tmp_path):
+    distributed = pytest.importorskip("distributed")
+    fixed, moving, transform = spline
+    array = np.random.default_rng(6).normal(size=moving.shape).astype(np.float32)
+    write_image(tmp_path / "moving.ome.zarr", image_of(array, moving))
+    stored = open_image(tmp_path / "moving.ome.zarr")
+    whole = warp(image_of(array, moving), transform, fixed).compute(scheduler="synchronous").values
+    settings = {"n_workers": 2, "threads_per_worker": 2, "processes": False, "dashboard_address": None}
+    with distributed.LocalCluster(**settings) as cluster, distributed.Client(cluster):
+        warped = warp(stored, transform, fixed, shard=(8, 9, 20)).compute().values
+    assert warped.tobytes() == whole.tobytes()
 
 
 def test_nearest_keeps_labels_that_no_float_holds():
