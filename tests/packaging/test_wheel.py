@@ -74,3 +74,10 @@ def test_an_installed_wheel_finds_its_own_descriptors(installed, tmp_path):
 def test_every_command_of_an_installed_wheel_has_help(name, installed, tmp_path):
     code = f"import sys; from fidopt.cli import main; sys.exit(main([{name!r}, '--help']))"
     assert f"fidopt {name}" in _run(code, installed, tmp_path)
+
+
+def test_whoever_can_score_has_what_the_evaluator_reads_stores_with(wheel):
+    archive = zipfile.ZipFile(wheel)
+    name = next(name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+    needed = [line for line in archive.read(name).decode().splitlines() if line.endswith("extra == 'score'")]
+    assert any(line.startswith("Requires-Dist: konfai[omezarr]") for line in needed)
