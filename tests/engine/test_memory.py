@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from blocks.graphs.warp import FieldJob, WarpJob
+from blocks.graphs.warp_job import FieldJob, WarpJob
 from blocks.grid import Grid
 from blocks.memory import displacement_bytes, warp_bytes
 from blocks.region import Region
