@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from blocks.grid import Grid
-from blocks.image import ArraySource, Source
+from blocks.image import ArraySource, Source, StoreSource
 from blocks.kernels.route import route_to_displacement, route_to_index
 from blocks.kernels.warp import MOST_VOXELS, displacement_block, warp_block
 from blocks.memory import displacement_bytes, warp_bytes
@@ -106,7 +106,16 @@ class WarpJob:
             copied=not self._whole,
             widened=4 if self.source.dtype == np.float16 else 0,
             lattice=lattice,
+            chunk=self._chunk,
         )
+
+    @property
+    def _chunk(self) -> int:
+        """Bytes of one decoded chunk of a stored image."""
+        if not isinstance(self.source, StoreSource):
+            return 0
+        layout = self.source.array.layout
+        return math.prod(layout.chunks) * layout.dtype.itemsize
 
     def _read(self, region: Region, stages: tuple[Stage, ...]) -> Region:
         if self._whole:

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from blocks import image_of, open_image, write_image
 from blocks.graphs.warp_job import FieldJob, WarpJob
 from blocks.grid import Grid
+from blocks.image import source_of
 from blocks.memory import displacement_bytes, warp_bytes
 from blocks.region import Region
 from blocks.transforms import Affine, BSpline, Composite, DisplacementField
@@ -84,6 +86,18 @@ def test_what_a_warp_takes_is_known_before_it_runs(grid, kind, dtype, channels, 
     job = WarpJob(source, transform, grid, grid, interpolation, 0, 1 << 40)
     region = Region((10, 10, 10), (80, 90, 100))
     assert_stated(job.bytes_of(region), peak(lambda: job.shard(region)))
+
+
+def test_what_a_warp_of_a_store_takes_is_known_before_it_runs(tmp_path):
+    grid = Grid.of((130, 200, 210))
+    array = np.random.default_rng(0).integers(0, 4000, grid.shape, dtype=np.uint16)
+    write_image(tmp_path / "moving.ome.zarr", image_of(array, grid), levels=False)
+    source = source_of(open_image(tmp_path / "moving.ome.zarr"))
+    turn = Affine.rigid(strategies.rotation(np.random.default_rng(1), 3, most=0.2), (2, 1, 0), centre=(100, 100, 60))
+    for interpolation in ("linear", "cubic"):
+        job = WarpJob(source, turn, grid, grid, interpolation, 0, 1 << 40)
+        region = Region((0, 0, 0), (128, 160, 200))
+        assert_stated(job.bytes_of(region), peak(lambda job=job, region=region: job.shard(region)))
 
 
 def test_what_a_displacement_field_takes_is_known_before_it_runs(grid):
