@@ -67,6 +67,8 @@ class Outcome:
         One a dataset.
     pictures
         Folders with before.png and after.png of each method and case.
+    failed
+        Runs that failed.
     warped
         The store warped on the cluster.
     dashboard
@@ -79,6 +81,7 @@ class Outcome:
 
     boards: tuple[Board, ...]
     pictures: tuple[Path, ...]
+    failed: int
     warped: Path
     dashboard: str
     voxels: int
@@ -92,7 +95,7 @@ def roots_in(directory: Path, roots: Roots) -> Roots:
 
 
 def demo(directory: Path, *, roots: Roots, console: Console) -> Outcome:
-    """Build, verify, run, score and rank, then warp on a cluster; what was done before is not done again.
+    """Build, verify, run, score and rank, then warp on a cluster; of what was done before only failures are done again.
 
     Parameters
     ----------
@@ -110,16 +113,19 @@ def demo(directory: Path, *, roots: Roots, console: Console) -> Outcome:
     """
     start = time.monotonic()
     mine = roots_in(directory.resolve(), roots)
-    boards, pictures = [], []
+    boards, pictures, failed = [], [], 0
     with _cluster_ahead() as cluster:
         for name, methods in RUNS.items():
             _build(name, mine, console)
-            pictures += [picture for method in methods for picture in _run(method, name, mine, console)]
+            for method in methods:
+                drawn, failures = _run(method, name, mine, console)
+                pictures += drawn
+                failed += failures
             boards.append(board(name, roots=mine))
             console.show(boards[-1])
         warped, dashboard, voxels, shards = _warp(mine, directory / "warped.ome.zarr", console, cluster=cluster)
     seconds = time.monotonic() - start
-    return Outcome(tuple(boards), tuple(pictures), warped, dashboard, voxels, shards, seconds)
+    return Outcome(tuple(boards), tuple(pictures), failed, warped, dashboard, voxels, shards, seconds)
 
 
 @contextmanager
@@ -148,12 +154,15 @@ def _build(name: str, roots: Roots, console: Console) -> None:
     console.say(f"{name}: {len(built)} pairs built and verified")
 
 
-def _run(method: str, name: str, roots: Roots, console: Console) -> list[Path]:
+def _run(method: str, name: str, roots: Roots, console: Console) -> tuple[list[Path], int]:
+    """Return the folders of the pictures of a method's pairs, and how many of them failed."""
     with console.progress(f"{method} on {name}") as report:
-        finished = run_dataset(method, name, (), roots=roots, say=console.say, progress=report)
-    fresh, kept = len(finished.done), len(finished.kept)
-    console.say(f"{name}: {method} {f'run on {fresh} pairs' if fresh else f'kept, {kept} pairs'}")
-    return [finished.line.previews(case) for case in (*finished.done, *finished.kept)]
+        finished = run_dataset(method, name, (), roots=roots, say=console.say, again="failed", progress=report)
+    fresh, kept, failed = len(finished.done), len(finished.kept), len(finished.failed)
+    done = f"run on {fresh} pairs" if fresh else f"kept, {kept} pairs"
+    console.say(f"{name}: {method} {done}{f', {failed} failed' if failed else ''}")
+    scored = [case for case in (*finished.done, *finished.kept) if case not in finished.failed]
+    return [finished.line.previews(case) for case in scored], failed
 
 
 def _warp(

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from fidopt import cli
+from fidopt import cli, demo
 
 
 @pytest.mark.slow
@@ -26,3 +26,12 @@ def test_the_demo_ranks_a_method_above_no_registration_on_both_datasets(tmp_path
     assert again == 0
     boards = json.loads(capsys.readouterr().out)["boards"]
     assert boards == document["boards"]
+
+
+def test_a_demo_whose_runs_failed_says_so_and_answers_no(tmp_path, monkeypatch, capsys):
+    outcome = demo.Outcome((), (), 3, tmp_path / "warped.ome.zarr", "http://127.0.0.1:8787", 10**6, 8, 1.0)
+    monkeypatch.setattr(demo, "demo", lambda *_args, **_options: outcome)
+    assert cli.main(["demo", "--dir", str(tmp_path)]) == 1
+    out = capsys.readouterr()
+    assert "Pictures" not in out.out
+    assert "3 runs failed" in out.err

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from fidopt.commands.options import Json, Where
+from fidopt.commands.options import Json
 from fidopt.commands.output import progress, say, show, show_json
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def demo(
     *,
     directory: Annotated[Path, Parameter(name="--dir")] = Path("demo"),
-    where: Where | None = None,
+    share: Path | None = None,
     json: Json = False,
 ) -> int:
     """Show all of it: two small real datasets built, verified, registered, scored and ranked, and a warp on a cluster.
@@ -30,8 +30,11 @@ def demo(
     ----------
     directory
         where everything goes; a demo that was interrupted takes up where it stopped
+    share
+        your own folder of datasets/, methods/ and evaluation/, searched before the packaged one [FIDOPT_SHARE]
     """
     from fidopt import demo as whole
+    from fidopt import resources
     from fidopt.leaderboard import tables
     from fidopt.leaderboard.board import Board
 
@@ -40,20 +43,23 @@ def demo(
             show(tables.terminal(board))
 
     console = whole.Console(say=say, show=show_board, progress=progress)
-    outcome = whole.demo(directory, roots=(where or Where()).roots(), console=console)
+    outcome = whole.demo(directory, roots=resources.roots(share=share), console=console)
     if json:
         show_json(_document(outcome))
-        return 0
+        return int(outcome.failed > 0)
     show(f"warped, with its coarser levels: {outcome.voxels / 1e6:.0f} million voxels in {outcome.shards} shards")
-    best = outcome.pictures[-1]
-    show(f"Done in {outcome.seconds:.0f} s. Pictures: {best}/before.png and after.png; rows: {directory / 'results'};")
+    drawn = f"Pictures: {outcome.pictures[-1]}/before.png and after.png; " if outcome.pictures else ""
+    show(f"Done in {outcome.seconds:.0f} s. {drawn}rows: {directory / 'results'};")
     show(f"look at the volume: fidopt info {outcome.warped} --preview brain.png")
-    return 0
+    if outcome.failed:
+        say(f"{outcome.failed} runs failed, for the reasons above; mend them, and the demo runs those again")
+    return int(outcome.failed > 0)
 
 
 def _document(outcome: Outcome) -> dict[str, object]:
     return {
         "boards": [board.document() for board in outcome.boards],
+        "failed": outcome.failed,
         "pictures": [str(folder) for folder in outcome.pictures],
         "warped": str(outcome.warped),
         "dashboard": outcome.dashboard,
