@@ -29,6 +29,17 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "machine": ("describe this machine for the rows measured on it", "Methods and results"),
 }
 
+#: name -> the words after it, for commands that take several files or cases: the library would call them all ARGS.
+USAGE: dict[str, str] = {
+    "warp": "MOVING TRANSFORM [TRANSFORM ...] OUT --like FIXED [OPTIONS]",
+    "field": "TRANSFORM [TRANSFORM ...] OUT --like FIXED [OPTIONS]",
+    "build": "DATASET [CASE ...] [OPTIONS]",
+    "verify": "[DATASET [CASE ...]] [OPTIONS]",
+    "run": "METHOD DATASET [CASE ...] [OPTIONS]",
+    "score": "NAME DATASET [CASE ...] --fields DIR [OPTIONS]",
+    "table": "[DATASET] [OPTIONS]",
+}
+
 
 def help_text() -> str:
     """Return the overview that ``fidopt --help`` prints."""
@@ -80,7 +91,8 @@ def _dispatch(words: list[str]) -> int:
         suppress_keyboard_interrupt=False,
     )
     for name in COMMANDS:
-        app.command(f"fidopt.commands.{name}:{name}", name=name)
+        usage = f"Usage: fidopt {name} {USAGE[name]}" if name in USAGE else None
+        app.command(f"fidopt.commands.{name}:{name}", name=name, usage=usage)
     try:
         code = app(words, exit_on_error=False, print_error=False)
     except CycloptsError as error:

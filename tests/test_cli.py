@@ -31,6 +31,14 @@ def test_every_command_has_help_with_an_example(name, capsys):
 
 
 @pytest.mark.parametrize("name", cli.COMMANDS)
+def test_a_page_of_help_names_every_word_it_expects(name, capsys):
+    cli.main([name, "--help"])
+    usage = capsys.readouterr().out.splitlines()[0]
+    assert usage.startswith(f"Usage: fidopt {name} ")
+    assert "ARGS" not in usage
+
+
+@pytest.mark.parametrize("name", cli.COMMANDS)
 def test_a_page_of_help_loads_no_engine(name):
     assert not _modules_after([name, "--help"]) & {"torch", "konfai", "dask", "distributed", "numba"}
 

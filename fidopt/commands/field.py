@@ -15,8 +15,6 @@ def field(
 ) -> int:
     """Write transforms as one displacement field.
 
-    `fidopt field TRANSFORM [TRANSFORM ...] OUT --like FIXED`
-
     The fixed point x matches x + u(x) in the moving image; u is float32, along the world's axes (LPS), in FIXED's
     unit. Several transforms are composed, the first applied to the fixed point first.
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 def run(
     method: str,
     dataset: str,
+    /,
     *cases: str,
     again: Literal["failed", "all"] | None = None,
     machine: str | None = None,

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 def score(
     name: str,
     dataset: str,
+    /,
     *cases: str,
     fields: Path,
     voxels: Annotated[bool, Parameter(negative=())] = False,

@@ -6,7 +6,7 @@ from fidopt.commands.options import Json, Where
 from fidopt.commands.output import say, show, show_json
 
 
-def setup(method: str, *, where: Where | None = None, json: Json = False) -> int:
+def setup(method: str, /, *, where: Where | None = None, json: Json = False) -> int:
     """Make a method's own environment, at the versions it pins; one that is there already is left as it is.
 
     Environments lie under FIDOPT_ENVS, by default in your cache folder. With `all`, a method whose environment

@@ -16,6 +16,7 @@ Switch = Annotated[bool, Parameter(negative=())]
 
 def table(
     dataset: str | None = None,
+    /,
     *,
     csv: Switch = False,
     latex: Switch = False,

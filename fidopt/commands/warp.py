@@ -28,8 +28,6 @@ def warp(
 ) -> int:
     """Resample a store through transforms onto another store's grid.
 
-    `fidopt warp MOVING TRANSFORM [TRANSFORM ...] OUT --like FIXED`
-
     Every voxel of FIXED's grid reads MOVING at the place the transforms send it to; OUT gets all levels. Several
     transforms are composed, the first applied to the fixed point first. `inverse:FILE` inverts a rigid or affine one.
 
