@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,6 +25,8 @@ from fidopt.images.nifti import slabs
 ENDINGS = (".tif", ".tiff", ".svs")
 #: An image of more bytes is read lazily, a block at a time.
 LAZY_BYTES = 1 << 28
+# tifffile logs what is wrong with a file and reads on; what matters of it is refused here, in one line.
+logging.getLogger("tifffile").setLevel(logging.CRITICAL)
 #: What tifffile's letters of axes stand for; every other axis must hold one element.
 _ROLES = {"Z": "z", "Q": "z", "I": "z", "C": "c", "S": "c", "Y": "y", "X": "x"}
 
@@ -113,13 +117,14 @@ def read_tiff(path: str | Path) -> tuple[Any, Calibration]:
     where = Path(path)
     try:
         with tifffile.TiffFile(where) as tiff:
+            _refuse_cut(tiff)
             voxels = _voxels(tiff, where)
             calibration = replace(_calibration(tiff, ndim=voxels.ndim - voxels.channels), channels=voxels.channels)
             if voxels.nbytes <= LAZY_BYTES:
                 whole = np.asarray(tiff.series[0].asarray(level=0))
                 ones = tuple(axis for axis in range(whole.ndim) if axis not in voxels.order)
                 return voxels.arrange(whole.squeeze(ones)), calibration
-    except (tifffile.TiffFileError, ValueError, OSError, IndexError, RuntimeError) as error:
+    except (tifffile.TiffFileError, ValueError, OSError, LookupError, TypeError, RuntimeError, struct.error) as error:
         msg = f"{where}: the TIFF cannot be read ({error}); fetch or write it again"
         raise InputError(msg) from error
     return _lazy(voxels), calibration
@@ -174,6 +179,24 @@ def _planes(image: xr.DataArray) -> Iterator[npt.NDArray[Any]]:
 
 def _colour_planes(image: xr.DataArray) -> Iterator[npt.NDArray[Any]]:
     yield np.ascontiguousarray(np.stack(list(_planes(image)), axis=-1))
+
+
+def _refuse_cut(tiff: Any) -> None:  # noqa: ANN401 - tifffile is not typed here
+    """Refuse a file some of whose planes lie beyond its end; tifffile would leave them out, or read zeros."""
+    handle, first = tiff.filehandle, tiff.pages.first
+    handle.seek(tiff.pages.next_page_offset)
+    pages = len(tiff.pages)
+    if handle.read(tiff.tiff.offsetsize) != bytes(tiff.tiff.offsetsize):
+        msg = f"it was cut short: its list of planes breaks off after {pages}"
+        raise ValueError(msg)
+    # ImageJ, and tifffile itself, write one page for planes that follow one another.
+    said = (tiff.imagej_metadata or {}).get("images", 1)
+    if shaped := tiff.shaped_metadata:
+        said = max(said, int(np.prod(shaped[0]["shape"], dtype=np.int64)) * first.dtype.itemsize // first.nbytes)
+    expected = first.dataoffsets[0] + said * first.nbytes
+    if said > pages and handle.size < expected:
+        msg = f"it was cut short: it ends after {handle.size} of {expected} bytes"
+        raise ValueError(msg)
 
 
 def _voxels(tiff: Any, path: Path) -> TiffVoxels:  # noqa: ANN401 - tifffile is not typed here

@@ -170,3 +170,20 @@ def test_a_colour_is_no_label_map(tmp_path):
     iio.imwrite(tmp_path / "p.png", np.zeros((13, 15, 3), np.uint8))
     with pytest.raises(InputError, match="a label map holds one value a voxel, got 3 channels"):
         read_image(tmp_path / "p.png", labels=True)
+
+
+@pytest.mark.parametrize("options", [{"metadata": None}, {"imagej": True}, {"ome": True}, {}, {"compression": "zlib"}])
+def test_a_tiff_cut_anywhere_is_refused_or_whole(tmp_path, random, capfd, options):
+    array = random.integers(0, 255, (9, 13, 15)).astype(np.uint8)
+    tifffile.imwrite(tmp_path / "t.tif", array, photometric="minisblack", **options)
+    content = (tmp_path / "t.tif").read_bytes()
+    refused = []
+    for cut in range(8, len(content), len(content) // 20):
+        (tmp_path / "t.tif").write_bytes(content[:cut])
+        try:
+            assert np.array_equal(read_image(tmp_path / "t.tif").values, array)
+        except InputError as error:
+            refused.append(str(error))
+    assert len(refused) > 10
+    assert all("t.tif: the TIFF cannot be read" in message for message in refused)
+    assert capfd.readouterr().err == ""
