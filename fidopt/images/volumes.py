@@ -16,6 +16,7 @@ from blocks.image import grid_of
 from fidopt.errors import InputError
 from fidopt.images.atomic import written_whole
 from fidopt.images.geometry import apply_grid_to_sitk, grid_from_sitk, last_line
+from fidopt.images.metaimage import check_metaimage
 
 #: Endings of the files this module reads, and of those it writes: a header and its voxels in one file.
 ENDINGS = (".mha", ".mhd", ".nrrd", ".nhdr")
@@ -40,6 +41,8 @@ def read_volume(path: str | Path) -> tuple[npt.NDArray[Any], Grid]:
     if not where.is_file():
         msg = f"{where}: there is no such file"
         raise InputError(msg)
+    if where.suffix.lower() in {".mha", ".mhd"}:
+        check_metaimage(where)
     try:
         image = sitk.ReadImage(str(where))
     except RuntimeError as error:

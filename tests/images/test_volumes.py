@@ -54,8 +54,41 @@ def test_a_volume_cut_short_is_refused(tmp_path, random, ending):
     write_volume(tmp_path / f"v{ending}", image_of(random.integers(0, 99, grid.shape), grid))
     content = (tmp_path / f"v{ending}").read_bytes()
     (tmp_path / f"v{ending}").write_bytes(content[: len(content) * 2 // 3])
-    with pytest.raises(InputError, match=r"v\.\w+: the file cannot be read"):
+    with pytest.raises(InputError, match=r"v\.\w+: (the file cannot be read|its compressed voxels end too soon)"):
         read_image(tmp_path / f"v{ending}")
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+@pytest.mark.parametrize("ending", [".mha", ".mhd"])
+def test_a_metaimage_cut_anywhere_is_refused_in_our_own_words(tmp_path, random, capfd, compressed, ending):
+    image = sitk.GetImageFromArray(random.integers(0, 99, (8, 9, 10)).astype(np.int16))
+    sitk.WriteImage(image, str(tmp_path / f"v{ending}"), compressed)
+    voxels = max(tmp_path.iterdir(), key=lambda path: path.stat().st_size)
+    content = voxels.read_bytes()
+    for cut in range(1, len(content), len(content) // 15):
+        voxels.write_bytes(content[:cut])
+        with pytest.raises(InputError, match=r"v\.\w+: its (header|voxels|compressed voxels) "):
+            read_image(tmp_path / f"v{ending}")
+    assert capfd.readouterr().err == ""
+
+
+def test_a_changed_byte_in_compressed_voxels_is_refused(tmp_path, random):
+    image = sitk.GetImageFromArray(random.integers(0, 99, (8, 9, 10)).astype(np.int16))
+    sitk.WriteImage(image, str(tmp_path / "v.mha"), True)
+    content = bytearray((tmp_path / "v.mha").read_bytes())
+    content[-200] ^= 0x10
+    (tmp_path / "v.mha").write_bytes(content)
+    with pytest.raises(InputError, match=r"v\.mha: its compressed voxels are damaged"):
+        read_image(tmp_path / "v.mha")
+
+
+@pytest.mark.parametrize("size", ["0 9 10", "-8 9 10", "8 9", "x 9 10"])
+def test_a_metaimage_of_no_size_is_refused(tmp_path, size):
+    sitk.WriteImage(sitk.Image([10, 9, 8], sitk.sitkInt16), str(tmp_path / "v.mha"))
+    content = (tmp_path / "v.mha").read_bytes()
+    (tmp_path / "v.mha").write_bytes(content.replace(b"DimSize = 10 9 8", f"DimSize = {size}".encode()))
+    with pytest.raises(InputError, match=f"its header says DimSize = {size}"):
+        read_image(tmp_path / "v.mha")
 
 
 def test_a_plain_metaimage_cut_short_is_refused(tmp_path):
