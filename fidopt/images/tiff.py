@@ -183,12 +183,7 @@ def _colour_planes(image: xr.DataArray) -> Iterator[npt.NDArray[Any]]:
 
 def _refuse_cut(tiff: Any) -> None:  # noqa: ANN401 - tifffile is not typed here
     """Refuse a file some of whose planes lie beyond its end; tifffile would leave them out, or read zeros."""
-    handle, first = tiff.filehandle, tiff.pages.first
-    handle.seek(tiff.pages.next_page_offset)
-    pages = len(tiff.pages)
-    if handle.read(tiff.tiff.offsetsize) != bytes(tiff.tiff.offsetsize):
-        msg = f"it was cut short: its list of planes breaks off after {pages}"
-        raise ValueError(msg)
+    handle, first, pages = tiff.filehandle, tiff.pages.first, _count_pages(tiff)
     # ImageJ, and tifffile itself, write one page for planes that follow one another.
     said = (tiff.imagej_metadata or {}).get("images", 1)
     if shaped := tiff.shaped_metadata:
@@ -197,6 +192,23 @@ def _refuse_cut(tiff: Any) -> None:  # noqa: ANN401 - tifffile is not typed here
     if said > pages and handle.size < expected:
         msg = f"it was cut short: it ends after {handle.size} of {expected} bytes"
         raise ValueError(msg)
+
+
+def _count_pages(tiff: Any) -> int:  # noqa: ANN401 - tifffile is not typed here
+    """Return how many pages a file says it has; each says where the next one is, the last zero."""
+    handle, form = tiff.filehandle, tiff.tiff
+    seen: set[int] = set()
+    offset = tiff.pages.first.offset
+    while offset and offset not in seen:
+        seen.add(offset)
+        handle.seek(offset)
+        (tags,) = struct.unpack(form.tagnoformat, handle.read(form.tagnosize))
+        handle.seek(offset + form.tagnosize + tags * form.tagsize)
+        word = handle.read(form.offsetsize)
+        if len(word) < form.offsetsize or (offset := struct.unpack(form.offsetformat, word)[0]) >= handle.size:
+            msg = f"it was cut short: its list of planes breaks off after {len(seen)}"
+            raise ValueError(msg)
+    return len(seen)
 
 
 def _voxels(tiff: Any, path: Path) -> TiffVoxels:  # noqa: ANN401 - tifffile is not typed here
