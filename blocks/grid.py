@@ -50,6 +50,9 @@ class Grid:
         if not all(math.isfinite(v) and v > 0 for v in self.spacing):
             msg = f"spacing must be positive and finite, got {self.spacing}"
             raise ValueError(msg)
+        if not all(math.isfinite(v) for v in (*self.origin, *self.direction)):
+            msg = f"origin and direction must be finite, got {self.origin} and {self.direction}"
+            raise ValueError(msg)
         if abs(float(np.linalg.det(self.direction_matrix))) < 1e-6:
             msg = f"the direction cosines are singular: {self.direction}"
             raise ValueError(msg)

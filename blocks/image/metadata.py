@@ -144,16 +144,21 @@ def parse_root(attributes: Mapping[str, Any], where: str) -> Multiscales:
     StoreError
         When they are not those of an OME-Zarr image, or of one whose axes are not (t) (c) (z) y x.
     """
-    ome = attributes.get("ome", attributes)
+    for key in ("ome", "konfai", "fidopt"):
+        if not isinstance(attributes.get(key) or {}, Mapping):
+            msg = f"{where}: {key}: expected an object in the root attributes, got {attributes[key]!r}"
+            raise StoreError(msg)
+    ome = attributes.get("ome") or attributes
     try:
         entry = ome["multiscales"][0]
         axes = tuple(str(axis["name"]).lower() for axis in entry["axes"])
         spatial = len(_spatial(axes, where))
         units = {a.get("unit") for a in entry["axes"] if str(a["name"]).lower() in SPATIAL}
         outer = entry.get("coordinateTransformations", [])
-        levels = tuple(_place(dataset, outer, spatial) for dataset in entry["datasets"])
+        levels = tuple(_place(dataset, outer, spatial, where) for dataset in entry["datasets"])
     except (KeyError, IndexError, TypeError, AttributeError) as error:
-        msg = f"{where} is not an OME-Zarr image of version 0.4 or 0.5: its root attributes lack {error}"
+        what = f"lack {error}" if isinstance(error, KeyError) else f"are not those of one ({error})"
+        msg = f"{where} is not an OME-Zarr image of version 0.4 or 0.5: its root attributes {what}"
         raise StoreError(msg) from error
     if not levels or len(units) != 1:
         stated = ", ".join(sorted(str(u) for u in units))
@@ -186,21 +191,41 @@ def dataset_entry(place: LevelPlace, *, channels: bool) -> Attributes:
     return {"path": place.path, "coordinateTransformations": steps}
 
 
-def _place(dataset: Attributes, outer: Sequence[Attributes], spatial: int) -> LevelPlace:
+def _place(dataset: Attributes, outer: Sequence[Attributes], spatial: int, where: str) -> LevelPlace:
     """Return a level's place, its own transformations followed by those of the whole multiscale image."""
+    path = str(dataset["path"])
+    if not path or path.startswith("/") or {"", ".", ".."} & set(path.split("/")):
+        msg = f"{where}: ome: multiscales: datasets: path: expected a name inside the store, got {path!r}"
+        raise StoreError(msg)
     scale, translation = np.ones(spatial), np.zeros(spatial)
     for step in [*dataset["coordinateTransformations"], *outer]:
         if step["type"] == "scale":
-            factor = np.array(step["scale"][-spatial:], dtype=np.float64)
+            factor = _numbers(step, "scale", spatial, where)
             scale, translation = scale * factor, translation * factor
         elif step["type"] == "translation":
-            translation = translation + np.array(step["translation"][-spatial:], dtype=np.float64)
-    return LevelPlace(str(dataset["path"]), _floats(scale), _floats(translation))
+            translation = translation + _numbers(step, "translation", spatial, where)
+    return LevelPlace(path, _floats(scale), _floats(translation))
+
+
+def _numbers(step: Attributes, key: str, spatial: int, where: str) -> npt.NDArray[np.float64]:
+    """Return a transformation's numbers along the spatial axes."""
+    try:
+        numbers = np.array(step[key], dtype=np.float64)[-spatial:]
+    except (TypeError, ValueError):
+        numbers = np.empty(0)
+    if numbers.shape != (spatial,) or not np.isfinite(numbers).all() or (key == "scale" and not (numbers > 0).all()):
+        what = "positive numbers" if key == "scale" else "numbers"
+        msg = f"{where}: coordinateTransformations: {key}: expected {what}, one an axis, got {step[key]}"
+        raise StoreError(msg)
+    return numbers
 
 
 def _konfai(attributes: Mapping[str, Any], where: str, spatial: int) -> dict[str, tuple[float, ...]]:
     """Return origin, spacing and direction of the ``konfai`` attribute, those that are there."""
     recorded = (attributes.get("konfai") or {}).get("attributes") or {}
+    if not isinstance(recorded, Mapping):
+        msg = f"{where}: konfai: attributes: expected an object, got {recorded!r}"
+        raise StoreError(msg)
     found: dict[str, tuple[float, ...]] = {}
     for key, count in (("Origin", spatial), ("Spacing", spatial), ("Direction", spatial * spatial)):
         text = _latest(recorded, key)

@@ -177,7 +177,8 @@ def read_root(where: str) -> dict[str, Any]:
             raise StoreError(msg)
     try:
         return dict(zarr.open_group(where, mode="r").attrs)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except Exception as error:
+        # Every protocol has a library with errors of its own.
         msg = f"{where} is not an OME-Zarr store: no Zarr group can be opened there ({error})"
         raise StoreError(msg) from error
 

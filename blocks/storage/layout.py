@@ -51,7 +51,8 @@ class Layout:
         ValueError
             When the type is not a boolean, an integer or a float.
         """
-        kind = np.dtype(dtype)
+        # By its letter and size: C's long long is a type of its own, which no store knows.
+        kind = np.dtype(np.dtype(dtype).str)
         if kind.kind not in _KINDS or kind.itemsize > 8:
             msg = f"a store holds booleans, integers and floats of at most 64 bits, got {kind}; convert the image first"
             raise ValueError(msg)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import zarr
 
+from blocks.execute import write_image
 from blocks.grid import Grid
-from blocks.image import grid_of, kind_of, open_image, unit_of
+from blocks.image import grid_of, image_of, kind_of, open_image, unit_of
 from blocks.storage import StoreError
 
 RNG = np.random.default_rng(11)
@@ -53,6 +56,58 @@ def test_a_foreign_store_is_read(tmp_path: Path, zarr_format: int, shape: tuple[
     assert (unit_of(read), kind_of(read)) == ("um", "image")
     assert grid_of(open_image(tmp_path / "f.zarr", 1)).origin == expected.origin
     assert grid_of(open_image(tmp_path / "f.zarr", 1)).spacing == (1.0,) * n
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda ome, _: ome["multiscales"][0]["datasets"][0].update(path="../elsewhere/0"), "a name inside the store"),
+        (lambda ome, _: ome["multiscales"][0]["datasets"][0].update(path=""), "a name inside the store"),
+        (lambda ome, _: _first(ome).update(scale=[0.0, 1.0]), "scale: expected positive numbers, one an axis"),
+        (lambda ome, _: _first(ome).update(scale=[1.0]), "scale: expected positive numbers, one an axis"),
+        (lambda ome, _: _first(ome).update(scale=["a", 1.0]), "scale: expected positive numbers, one an axis"),
+        (lambda _, root: root.update(konfai=3), "konfai: expected an object"),
+        (lambda _, root: root.update(konfai={"attributes": [1]}), "konfai: attributes: expected an object"),
+        (lambda _, root: root.update(fidopt="labels"), "fidopt: expected an object"),
+        (lambda _, root: root.update(ome=[1]), "ome: expected an object"),
+    ],
+)
+def test_a_damaged_root_is_refused_with_its_key(tmp_path: Path, change: Any, why: str):
+    write_image(tmp_path / "s.ome.zarr", image_of(np.zeros((3, 4), np.uint8), Grid.of((3, 4))))
+    file = tmp_path / "s.ome.zarr" / "zarr.json"
+    document = json.loads(file.read_text())
+    root = document["attributes"]
+    change(root["ome"], root)
+    file.write_text(json.dumps(document))
+    with pytest.raises(StoreError, match=why):
+        open_image(tmp_path / "s.ome.zarr")
+
+
+@pytest.mark.parametrize("content", ["null", "[]", "3", "", "{[", '"text"'])
+def test_a_root_that_is_no_object_is_no_store(tmp_path: Path, content: str):
+    (tmp_path / "s.ome.zarr").mkdir()
+    (tmp_path / "s.ome.zarr" / "zarr.json").write_text(content)
+    with pytest.raises(StoreError, match="is not an OME-Zarr store"):
+        open_image(tmp_path / "s.ome.zarr")
+
+
+def test_c_s_long_long_is_written_as_the_integer_it_is(tmp_path: Path):
+    for name, kind in (("int64", np.longlong), ("uint64", np.ulonglong)):
+        voxels = np.arange(12, dtype=kind).reshape(3, 4)
+        write_image(tmp_path / f"{name}.ome.zarr", image_of(voxels, Grid.of((3, 4))))
+        back = open_image(tmp_path / f"{name}.ome.zarr")
+        assert back.dtype == name
+        assert np.array_equal(back.values, voxels)
+
+
+def test_a_grid_in_no_place_is_refused():
+    for wrong in ({"origin": (np.nan, 0.0)}, {"origin": (np.inf, 0.0)}, {"direction": (np.nan, 0.0, 0.0, 1.0)}):
+        with pytest.raises(ValueError, match="origin and direction must be finite"):
+            Grid.of((3, 4), **wrong)
+
+
+def _first(ome: dict[str, Any]) -> dict[str, Any]:
+    return ome["multiscales"][0]["datasets"][0]["coordinateTransformations"][0]
 
 
 def test_what_is_no_image_is_refused_with_what_to_do(tmp_path: Path):
