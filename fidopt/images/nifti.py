@@ -190,7 +190,7 @@ def _read(path: Path, stream: BinaryIO, *, packed: bool) -> NiftiFile:
     if not 2 <= len(shape) <= 5 or any(n < 1 for n in shape):
         msg = f"{path}: an image of 2 to 5 axes is expected, its header says {shape}"
         raise InputError(msg)
-    dtype, offset = _stored_type(path, header), int(header.get_data_offset())
+    dtype, offset = _stored_type(path, header), _offset(path, header)
     expected = offset + int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
     if packed:
         content = np.empty(expected, dtype=np.uint8)
@@ -221,13 +221,21 @@ def _read_header(path: Path, stream: BinaryIO) -> Any:  # noqa: ANN401 - nibabel
 def _stored_type(path: Path, header: Any) -> np.dtype[Any]:  # noqa: ANN401 - nibabel is untyped
     try:
         dtype: np.dtype[Any] = np.dtype(header.get_data_dtype())
-    except HeaderDataError as error:
+    except (HeaderDataError, KeyError) as error:
         msg = f"{path}: its data type (code {int(header['datatype'])}) is not known"
         raise InputError(msg) from error
     if dtype.kind == "c" or dtype.itemsize == 16:
         msg = f"{path}: integers, floats of 32 or 64 bits or RGB are expected, got {dtype}"
         raise InputError(msg)
     return dtype
+
+
+def _offset(path: Path, header: Any) -> int:  # noqa: ANN401 - nibabel is untyped
+    offset = float(header["vox_offset"])
+    if not int(header["sizeof_hdr"]) <= offset < 2.0**63:
+        msg = f"{path}: voxels are expected behind the header, its vox_offset says byte {offset:g}; mend the header"
+        raise InputError(msg)
+    return int(offset)
 
 
 def _fill(path: Path, stream: BinaryIO, content: npt.NDArray[np.uint8]) -> int:

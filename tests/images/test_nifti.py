@@ -323,3 +323,22 @@ def test_scanners_files_are_read_as_sitk_reads_them(shared_data):
     assert len(files) == 9
     for path in files:
         assert_as_sitk_reads_it(path)
+
+
+@pytest.mark.parametrize(
+    ("byte", "kind", "value", "why"),
+    [
+        (70, "<i2", 9999, "data type .code 9999. is not known"),
+        (108, "<f4", -5.0, "vox_offset says byte -5"),
+        (108, "<f4", np.nan, "vox_offset says byte nan"),
+        (108, "<f4", 0.0, "vox_offset says byte 0"),
+    ],
+)
+def test_a_damaged_header_is_refused_with_what_is_wrong(tmp_path, byte, kind, value, why):
+    write_nifti(tmp_path / "v.nii", image_of(np.zeros((3, 4, 5), np.int16), Grid.of((3, 4, 5))))
+    content = bytearray((tmp_path / "v.nii").read_bytes())
+    stored = np.array(value, dtype=kind).tobytes()
+    content[byte : byte + len(stored)] = stored
+    (tmp_path / "v.nii").write_bytes(content)
+    with pytest.raises(InputError, match=why):
+        read_image(tmp_path / "v.nii")
