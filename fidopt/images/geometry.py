@@ -6,6 +6,7 @@ With :mod:`blocks.grid` and :mod:`blocks.image`, the only place that turns array
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -103,9 +104,12 @@ def nifti_header(grid: Grid) -> Any:  # noqa: ANN401 - nibabel is untyped
 
 
 def last_line(error: BaseException) -> str:
-    """Return the last line with words of a library's long message."""
+    """Return the line of a library's long message that says what is wrong: the first of an error, else the last."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[-1] if lines else type(error).__name__
+    said = next((line for line in lines if "ERROR:" in line and line.partition("ERROR:")[2].strip()), None)
+    if said is None:
+        return lines[-1] if lines else type(error).__name__
+    return re.sub(r"\w+\(0x[0-9a-f]+\): ", "", said.partition("ERROR:")[2].strip())
 
 
 def _refuse_bad_scales(header: Any, *, ndim: int, name: str) -> None:  # noqa: ANN401 - nibabel is untyped

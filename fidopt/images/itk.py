@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 import SimpleITK as sitk  # noqa: N813 - the package's customary name
 
@@ -28,6 +29,8 @@ def read_itk(path: str | Path) -> Transform:
     if not where.is_file():
         msg = f"{where}: there is no such file"
         raise InputError(msg)
+    if where.suffix in {".h5", ".hdf5", ".hdf"}:
+        _check_hdf5(where)
     try:
         transform = sitk.ReadTransform(str(where))
     except (RuntimeError, KeyError) as error:
@@ -35,6 +38,15 @@ def read_itk(path: str | Path) -> Transform:
         msg = f"{where}: an ITK transform (.tfm, .txt, .h5, .mat) is expected, but it is not one ITK reads ({reason})"
         raise InputError(msg) from error
     return transform_of(transform, name=str(where))
+
+
+def _check_hdf5(path: Path) -> None:
+    """Refuse a file that HDF5 does not open; ITK's own copy of it prints pages about that."""
+    try:
+        h5py.File(path, "r").close()
+    except OSError as error:
+        msg = f"{path}: the HDF5 file cannot be opened ({error}); it was cut short or is none, fetch or write it again"
+        raise InputError(msg) from error
 
 
 def transform_of(transform: sitk.Transform, *, name: str) -> Transform:
@@ -72,6 +84,8 @@ def affine_of(transform: sitk.Transform) -> Affine:
         # A rotation about a point (VersorTransform) and a scaling have no translation of their own.
         shift = np.array(transform.GetTranslation()) if hasattr(transform, "GetTranslation") else np.zeros(ndim)
         offset = shift + centre - matrix @ centre
+    elif transform.GetName() == "TranslationTransform":
+        matrix, offset = np.eye(ndim), np.array(transform.GetParameters())
     else:
         offset = np.array(transform.TransformPoint([0.0] * ndim))
         matrix = np.column_stack([np.array(transform.TransformPoint(list(row))) - offset for row in np.eye(ndim)])

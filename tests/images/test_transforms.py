@@ -325,3 +325,27 @@ def test_elastix_s_stored_results_on_the_lung_give_their_known_errors(shared_dat
     assert spline.mean() == pytest.approx(1.58758, abs=5e-4)
     assert np.median(spline) == pytest.approx(1.10047, abs=5e-4)
     assert read_image(folder / "3DCT_lung_baseline.mha").shape == (129, 157, 115)
+
+
+def test_an_hdf5_file_cut_short_is_refused_in_one_line(tmp_path, capfd):
+    sitk.WriteTransform(sitk.TranslationTransform(3, (1, 2, 3)), str(tmp_path / "t.h5"))
+    content = (tmp_path / "t.h5").read_bytes()
+    (tmp_path / "t.h5").write_bytes(content[: len(content) * 2 // 3])
+    with pytest.raises(InputError, match=r"t\.h5: the HDF5 file cannot be opened"):
+        read_transform(tmp_path / "t.h5")
+    assert capfd.readouterr().err == ""
+
+
+def test_a_far_translation_keeps_its_matrix(tmp_path):
+    sitk.WriteTransform(sitk.TranslationTransform(3, (1e17, 0.1, 0.3)), str(tmp_path / "t.tfm"))
+    read = read_transform(tmp_path / "t.tfm")
+    assert read.matrix == (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
+    assert read.offset == (1e17, 0.1, 0.3)
+
+
+def test_a_transform_of_no_known_kind_is_named(tmp_path):
+    (tmp_path / "t.tfm").write_text(
+        "#Insight Transform File V1.0\nTransform: FooTransform_double_3_3\nParameters: 1\nFixedParameters: 0\n"
+    )
+    with pytest.raises(InputError, match="FooTransform_double_3_3"):
+        read_transform(tmp_path / "t.tfm")
