@@ -98,11 +98,13 @@ def _task_bytes(memory: str | None, client: Client | None) -> int:
 
     if memory is None:
         return MEMORY_BYTES
+    msg = f"--memory expects a size such as 2GiB or 500MB, got {memory!r}"
     try:
-        budget = int(parse_bytes(memory))
-    except ValueError as error:
-        msg = f"--memory expects a size such as 2GiB or 500MB, got {memory!r}"
+        budget = int(parse_bytes(memory)) if memory.strip() else 0
+    except (ValueError, OverflowError) as error:
         raise UsageError(msg) from error
+    if budget <= 0:
+        raise UsageError(msg)
     workers: dict[str, Any] = {} if client is None else client.scheduler_info()["workers"]
     threads = max((int(worker["nthreads"]) for worker in workers.values()), default=1) if client else int(CPU_COUNT)
     return budget // threads

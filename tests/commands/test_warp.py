@@ -70,6 +70,9 @@ def test_memory_and_a_cluster_change_nothing_of_what_is_written(folder):
     [
         (["warp", "moving.ome.zarr", "out.ome.zarr", "--like", "fixed.ome.zarr"], "warp expects MOVING"),
         ([*WARP, "--memory", "much"], "--memory expects a size"),
+        ([*WARP, "--memory", "0"], "--memory expects a size"),
+        ([*WARP, "--memory=-1GiB"], "--memory expects a size"),
+        ([*WARP, "--memory", ""], "--memory expects a size"),
         ([*WARP, "--cluster", "deploy/slurm.yml"], "a file is not read yet"),
         ([*WARP, "--cluster", "nowhere"], "--cluster expects a scheduler's address"),
         ([*WARP, "--interpolation", "quintic"], "quintic"),
