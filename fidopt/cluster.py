@@ -75,6 +75,7 @@ def _there(address: str) -> Iterator[Client]:
 
 @contextmanager
 def _here(workers: int | None, memory: str | None) -> Iterator[Client]:
+    import logging
     import os
 
     from distributed import Client, LocalCluster
@@ -84,14 +85,21 @@ def _here(workers: int | None, memory: str | None) -> Iterator[Client]:
     except ImportError as error:
         msg = "the dashboard needs bokeh: pip install 'fidopt[cluster]'"
         raise MissingError(msg) from error
-    with (
-        LocalCluster(
-            n_workers=workers or os.cpu_count() or 1,
-            threads_per_worker=1,
-            host=HOST,
-            dashboard_address=f"{HOST}:0",
-            memory_limit=memory or "auto",
-        ) as cluster,
-        Client(cluster, set_as_default=False) as client,
-    ):
-        yield client
+    nannies = logging.getLogger("distributed.nanny")
+    level = nannies.level
+    try:
+        with (
+            LocalCluster(
+                n_workers=workers or os.cpu_count() or 1,
+                threads_per_worker=1,
+                host=HOST,
+                dashboard_address=f"{HOST}:0",
+                memory_limit=memory or "auto",
+            ) as cluster,
+            Client(cluster, set_as_default=False) as client,
+        ):
+            yield client
+            # The work is done: a worker that is slow to go, on a busy machine, is nothing to warn of.
+            nannies.setLevel(logging.ERROR)
+    finally:
+        nannies.setLevel(level)
