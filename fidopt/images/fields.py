@@ -153,7 +153,7 @@ def _from_nifti(name: str, *, voxels: bool) -> tuple[npt.NDArray[Any], Grid]:
         msg = f"{said}, which means world vectors, not Learn2Reg's voxels; leave --voxels out"
         raise FieldError(msg)
     if not voxels and not file.is_vector:
-        msg = f"{said}; {wanted}; give --voxels if it holds Learn2Reg's displacements in voxels"
+        msg = f"{said}; {wanted}; if it holds Learn2Reg's displacements in voxels, `fidopt score --voxels` reads it"
         raise FieldError(msg)
     spatial, components = file.shape[:-1], file.shape[-1]
     if components not in (2, 3) or len(spatial) < components or any(n != 1 for n in spatial[components:]):

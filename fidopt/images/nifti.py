@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import BufferedIOBase
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -98,7 +99,7 @@ def open_nifti(path: str | Path) -> NiftiFile:
             raw.seek(0)
             if packed:
                 with gzip.open(raw) as stream:
-                    return _read(where, cast("BinaryIO", stream), packed=packed)
+                    return _read(where, stream, packed=packed)
             return _read(where, raw, packed=packed)
     except FileNotFoundError as error:
         msg = f"{where}: there is no such file"
@@ -115,7 +116,7 @@ def check_gzip(path: str | Path) -> int:
     """
     with gzip.open(path) as stream:
         total = 0
-        while step := _some(Path(path), cast("BinaryIO", stream), total):
+        while step := _some(Path(path), stream, total):
             total += len(step)
     return total
 
@@ -184,7 +185,7 @@ def slabs(image: xr.DataArray) -> Iterator[npt.NDArray[Any]]:
             start = int(stop)
 
 
-def _read(path: Path, stream: BinaryIO, *, packed: bool) -> NiftiFile:
+def _read(path: Path, stream: BufferedIOBase, *, packed: bool) -> NiftiFile:
     header = _read_header(path, stream)
     shape = tuple(int(n) for n in header["dim"][1 : int(header["dim"][0]) + 1])
     if not 2 <= len(shape) <= 5 or any(n < 1 for n in shape):
@@ -208,7 +209,7 @@ def _read(path: Path, stream: BinaryIO, *, packed: bool) -> NiftiFile:
     return NiftiFile(str(path), header, shape, voxels)
 
 
-def _read_header(path: Path, stream: BinaryIO) -> Any:  # noqa: ANN401 - nibabel is untyped
+def _read_header(path: Path, stream: BufferedIOBase) -> Any:  # noqa: ANN401 - nibabel is untyped
     first = _exactly(path, stream, 4)
     size = {348: 348, 540: 540}.get(int.from_bytes(first, "little"), int.from_bytes(first, "big"))
     kinds = {348: Nifti1Header, 540: Nifti2Header}
@@ -238,7 +239,7 @@ def _offset(path: Path, header: Any) -> int:  # noqa: ANN401 - nibabel is untype
     return int(offset)
 
 
-def _fill(path: Path, stream: BinaryIO, content: npt.NDArray[np.uint8]) -> int:
+def _fill(path: Path, stream: BufferedIOBase, content: npt.NDArray[np.uint8]) -> int:
     """Fill ``content`` from the stream's beginning, read on to its end, and return how many bytes there were."""
     stream.seek(0)
     total = 0
@@ -249,17 +250,18 @@ def _fill(path: Path, stream: BinaryIO, content: npt.NDArray[np.uint8]) -> int:
     return total
 
 
-def _some(path: Path, stream: BinaryIO, done: int, *, expected: int | None = None) -> bytes:
+def _some(path: Path, stream: BufferedIOBase, done: int, *, expected: int | None = None) -> bytes:
     try:
-        return stream.read(_STEP)
+        # One read of what lies beneath: ``read`` would throw away what it has where the stream breaks off.
+        return stream.read1(_STEP)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         goal = f" of {expected}" if expected else ""
         what = "ends too soon" if isinstance(error, EOFError) else f"is damaged ({error})"
-        msg = f"{path}: the gzip stream {what}, after about {done}{goal} bytes; fetch or write it again"
+        msg = f"{path}: the gzip stream {what}, after {done}{goal} bytes; fetch or write it again"
         raise InputError(msg) from error
 
 
-def _exactly(path: Path, stream: BinaryIO, count: int) -> bytes:
+def _exactly(path: Path, stream: BufferedIOBase, count: int) -> bytes:
     try:
         block = stream.read(count)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:

@@ -222,7 +222,7 @@ def test_a_file_cut_short_is_refused_with_where_it_ends(tmp_path, random, ending
 
 
 def test_the_shared_truncated_file_is_refused_and_its_whole_read(shared_case):
-    with pytest.raises(InputError, match=r"d1_truncated\.nii\.gz: the gzip stream ends too soon, after about \d+"):
+    with pytest.raises(InputError, match=r"d1_truncated\.nii\.gz: .* ends too soon, after 44046 of 65888 bytes"):
         read_image(shared_case("d1_truncated.nii.gz"))
     assert read_image(shared_case("whole.nii.gz")).shape == (32, 32, 32)
     assert check_gzip(shared_case("whole.nii.gz")) == 352 + 2 * 32**3
