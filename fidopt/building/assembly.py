@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -129,7 +130,8 @@ def _build_all(
         if progress:
             progress(done, len(names))
         new = scratch / "built" / name
-        _assemble(dataset, name, prepared / name, new, roots=roots)
+        with _naming_the_case(prepared / name, f"{dataset.name}/{name}"):
+            _assemble(dataset, name, prepared / name, new, roots=roots)
         shutil.rmtree(prepared / name)
         built = BuildRecord(fidopt=__version__, inputs=inputs, files=file_digests(new))
         final = case_dir(roots, dataset, name)
@@ -141,6 +143,15 @@ def _build_all(
         done += 1
     if progress:
         progress(done, len(names))
+
+
+@contextmanager
+def _naming_the_case(prepared: Path, case: str) -> Iterator[None]:
+    """Say of a refused file which case's it is: the folder it was prepared in is gone when the message is read."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(str(error).replace(str(prepared), case)) from error
 
 
 def _assemble(dataset: Dataset, name: str, prepared: Path, folder: Path, *, roots: Roots) -> None:
