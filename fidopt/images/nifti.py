@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from io import BufferedIOBase
 from pathlib import Path
@@ -116,7 +116,7 @@ def check_gzip(path: str | Path) -> int:
     """
     with gzip.open(path) as stream:
         total = 0
-        while step := _some(Path(path), stream, total):
+        while step := _some(Path(path), stream):
             total += len(step)
     return total
 
@@ -243,22 +243,31 @@ def _fill(path: Path, stream: BufferedIOBase, content: npt.NDArray[np.uint8]) ->
     """Fill ``content`` from the stream's beginning, read on to its end, and return how many bytes there were."""
     stream.seek(0)
     total = 0
-    while step := _some(path, stream, total, expected=content.size):
+    while step := _some(path, stream, expected=content.size):
         kept = np.frombuffer(step, dtype=np.uint8)[: max(0, content.size - total)]
         content[total : total + kept.size] = kept
         total += len(step)
     return total
 
 
-def _some(path: Path, stream: BufferedIOBase, done: int, *, expected: int | None = None) -> bytes:
+def _some(path: Path, stream: BufferedIOBase, *, expected: int | None = None) -> bytes:
     try:
-        # One read of what lies beneath: ``read`` would throw away what it has where the stream breaks off.
-        return stream.read1(_STEP)
+        return stream.read(_STEP)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         goal = f" of {expected}" if expected else ""
         what = "ends too soon" if isinstance(error, EOFError) else f"is damaged ({error})"
-        msg = f"{path}: the gzip stream {what}, after {done}{goal} bytes; fetch or write it again"
+        msg = f"{path}: the gzip stream {what}, after {_held(path)}{goal} bytes; fetch or write it again"
         raise InputError(msg) from error
+
+
+def _held(path: Path) -> int:
+    """Return how many bytes a damaged gzip file gives before it breaks off."""
+    total = 0
+    # ``read1`` reads once what lies beneath, where ``read`` throws away what it has when the stream breaks off.
+    with gzip.open(path) as stream, suppress(EOFError, zlib.error, gzip.BadGzipFile):
+        while step := stream.read1(_STEP):
+            total += len(step)
+    return total
 
 
 def _exactly(path: Path, stream: BufferedIOBase, count: int) -> bytes:
