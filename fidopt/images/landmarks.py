@@ -131,7 +131,7 @@ def check_frame(points: npt.ArrayLike, grid: Grid) -> str | None:
         return None
     return (
         f"{outside} of {len(given)} points lie outside the image as given, and {inside_turned} inside with x and y"
-        " negated: they may be in RAS, where LPS is expected"
+        " negated: they may be in RAS, where LPS is expected: negate x and y if so"
     )
 
 
