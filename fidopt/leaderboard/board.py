@@ -87,7 +87,7 @@ def board(name: str, *, roots: Roots) -> Board:
         metrics if main_measure(metrics) else (),
         main_measure(metrics),
         everything,
-        _dataset_notes(dataset, others),
+        _dataset_notes(dataset, others, shown=columns(everything)),
     )
 
 
@@ -137,12 +137,13 @@ def _method(name: str, roots: Roots) -> Method | None:
         return None
 
 
-def _dataset_notes(dataset: Dataset, others: Sequence[Rows]) -> tuple[str, ...]:
+def _dataset_notes(dataset: Dataset, others: Sequence[Rows], *, shown: Sequence[str]) -> tuple[str, ...]:
     notes = [f"truth: {dataset.truth.grade} ({dataset.truth.by})"]
     if not corpus.is_open(dataset.spdx):
         notes.append(f"its licence ({dataset.spdx}) is not open to every use: ranked apart, in no official leaderboard")
-    if dataset.unranked:
-        notes.append(f"shown and not ranked: {', '.join(dataset.unranked)}")
+    unranked = [metric for metric in dataset.unranked if metric in shown]
+    if unranked:
+        notes.append(f"shown and not ranked: {', '.join(unranked)}")
     notes += [
         f"{rows.method} on {rows.machine} was scored on other files and is left out; run it again" for rows in others
     ]

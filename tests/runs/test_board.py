@@ -103,6 +103,13 @@ def test_metrics_the_dataset_does_not_rank_are_shown_all_the_same(world, write):
     assert found.ranked_on == ("tre",)
     assert found.columns == ("dice", "tre")
     assert [line.method for line in found.lines] == ["a", "b"]
+    assert "shown and not ranked: dice" in found.notes
+
+
+def test_a_metric_the_board_does_not_show_is_not_said_to_be_shown(world, write):
+    world.dataset(cases=dict.fromkeys(TEN, ENTRY), unranked=["dice"])
+    write("a", tre=UP)
+    assert not [note for note in read(world).notes if "shown and not ranked" in note]
 
 
 def test_who_is_not_ranked_and_why(world, write):
