@@ -14,9 +14,7 @@ TOP = ("blocks", "fidopt", "datasets", "methods", "evaluation", "benchmarks", "t
 
 def _code(page: str) -> list[str]:
     text = (ROOT / page).read_text()
-    return re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", text, flags=re.S)) + [
-        line for block in re.findall(r"```\w*\n(.*?)```", text, flags=re.S) for line in block.splitlines()
-    ]
+    return re.findall(r"`([^`\n]+)`", text) + [line.strip() for line in re.findall(r"^ {4}.*$", text, flags=re.M)]
 
 
 @pytest.mark.parametrize("page", PAGES)
