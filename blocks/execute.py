@@ -17,7 +17,7 @@ from dask.system import CPU_COUNT
 from dask.threaded import get
 
 from blocks.graphs.store import ShardError, Writes, level_writes, writes
-from blocks.image.construction import begin, finish, make_room, publish_root
+from blocks.image.construction import construction, finish, make_room, publish_root
 from blocks.image.opening import layer_prefix, open_store, read_root
 from blocks.image.planning import plan_levels, plan_store, with_levels
 from blocks.image.view import Kind
@@ -102,11 +102,11 @@ def write_image(
     plan = plan_store(image, kind=kind, levels=levels, attributes=attributes)
     _refuse_itself(image, where)
     make_room(where, overwrite=overwrite)
-    begin(where, plan.layouts)
-    laid = zip(plan.places, plan.layouts, strict=True)
-    arrays = [create_array(f"{where}/{place.path}", layout, library=library) for place, layout in laid]
-    _write(writes(image, arrays, kind=plan.kind), arrays, progress=progress, client=client)
-    finish(where, plan.root)
+    with construction(where, plan.layouts):
+        laid = zip(plan.places, plan.layouts, strict=True)
+        arrays = [create_array(f"{where}/{place.path}", layout, library=library) for place, layout in laid]
+        _write(writes(image, arrays, kind=plan.kind), arrays, progress=progress, client=client)
+        finish(where, plan.root)
 
 
 def rewrite_levels(
@@ -147,14 +147,14 @@ def rewrite_levels(
     kind = said.kind if kind is None else kind
     root = read_root(where)
     plan = plan_levels(store, root, kind=kind)
-    begin(where, plan.layouts)
-    publish_root(where, with_levels(root, plan.places[:1], kind=kind))
-    for stale in {place.path for place in (*said.levels, *plan.places)} - {plan.places[0].path}:
-        shutil.rmtree(Path(where, stale), ignore_errors=True)
-    laid = zip(plan.places[1:], plan.layouts[1:], strict=True)
-    coarse = [create_array(f"{where}/{place.path}", layout, library=library) for place, layout in laid]
-    _write(level_writes([store.arrays[0], *coarse], kind=kind), coarse, progress=progress, client=client)
-    finish(where, plan.root)
+    with construction(where, plan.layouts):
+        publish_root(where, with_levels(root, plan.places[:1], kind=kind))
+        for stale in {place.path for place in (*said.levels, *plan.places)} - {plan.places[0].path}:
+            shutil.rmtree(Path(where, stale), ignore_errors=True)
+        laid = zip(plan.places[1:], plan.layouts[1:], strict=True)
+        coarse = [create_array(f"{where}/{place.path}", layout, library=library) for place, layout in laid]
+        _write(level_writes([store.arrays[0], *coarse], kind=kind), coarse, progress=progress, client=client)
+        finish(where, plan.root)
 
 
 def _refuse_itself(image: xr.DataArray, where: str) -> None:

@@ -6,9 +6,12 @@ be; it goes when the root's metadata has been put in place, by a rename.
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +47,13 @@ def make_room(where: str, *, overwrite: bool) -> None:
         msg = f"a store is written to a folder on this file system, got {where}; write it there and copy it"
         raise ValueError(msg)
     folder = Path(where)
+    if folder.is_symlink():
+        msg = f"{where} is a link; name the store itself, {folder.resolve()}, or choose another path"
+        raise StoreExistsError(msg)
+    around = next((str(p) for p in folder.parents if (p / "zarr.json").is_file() or is_unfinished(str(p))), None)
+    if around is not None:
+        msg = f"{where} lies inside the store {around}, which would not be one any more; choose another path"
+        raise StoreExistsError(msg)
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
     finished = any((folder / name).exists() for name in _STORE_FILES)
@@ -55,8 +65,9 @@ def make_room(where: str, *, overwrite: bool) -> None:
         raise StoreExistsError(msg)
     # The root's metadata goes first: from here on nobody takes what is left for a store.
     (folder / JOURNAL).mkdir(exist_ok=True)
-    (folder / "zarr.json").unlink(missing_ok=True)
-    shutil.rmtree(folder)
+    with _claimed(where):
+        (folder / "zarr.json").unlink(missing_ok=True)
+        shutil.rmtree(folder)
 
 
 def is_unfinished(where: str) -> bool:
@@ -65,12 +76,37 @@ def is_unfinished(where: str) -> bool:
     return not (folder / "zarr.json").exists() and any((folder / name).exists() for name in (JOURNAL, PARTIAL))
 
 
-def begin(where: str, layouts: Sequence[Layout]) -> None:
-    """Make the folder of a store to be, and note what it will be."""
+@contextmanager
+def construction(where: str, layouts: Sequence[Layout]) -> Iterator[None]:
+    """Make the folder of a store to be, note what it will be, and keep other processes out of it meanwhile.
+
+    Raises
+    ------
+    StoreExistsError
+        When another process is writing there.
+    """
     journal = Path(where) / JOURNAL
     journal.mkdir(parents=True, exist_ok=True)
-    levels = [{"shape": lay.shape, "shards": lay.shards, "dtype": str(lay.dtype)} for lay in layouts]
-    (journal / "header.json").write_text(json.dumps({"levels": levels}, indent=2))
+    with _claimed(where):
+        levels = [{"shape": lay.shape, "shards": lay.shards, "dtype": str(lay.dtype)} for lay in layouts]
+        (journal / "header.json").write_text(json.dumps({"levels": levels}, indent=2))
+        yield
+
+
+@contextmanager
+def _claimed(where: str) -> Iterator[None]:
+    """Hold the journal's lock, which ends with this process however it ends."""
+    path = Path(where) / JOURNAL / "lock"
+    with path.open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            mine = path.exists() and os.path.samestat(path.stat(), os.fstat(lock.fileno()))
+        except BlockingIOError:
+            mine = False
+        if not mine:
+            msg = f"another process is writing {where}; wait for it, or choose another path"
+            raise StoreExistsError(msg)
+        yield
 
 
 def publish_root(where: str, root: Mapping[str, Any]) -> None:

@@ -12,9 +12,10 @@ import xarray as xr
 import zarr
 from scipy.spatial.transform import Rotation
 
-from blocks.execute import write_image
+from blocks.execute import rewrite_levels, write_image
 from blocks.grid import Grid
 from blocks.image import grid_of, image_of, levels_of, open_image, source_of, unit_of
+from blocks.image.construction import StoreExistsError, construction
 from blocks.image.metadata import number_text, parse_numbers
 from blocks.region import Region
 from blocks.storage import StoreError, tensorstore_installed
@@ -260,3 +261,26 @@ def test_lazy_images_of_two_stores_of_one_path_are_two(tmp_path: Path):
         names.append(read.data.name)
         assert dask.compute(read, scheduler="sync")[0].values.max() == value
     assert names[0] != names[1]
+
+
+def test_a_store_is_written_neither_through_a_link_nor_inside_another(tmp_path: Path):
+    image = image_of(np.ones((3, 4), np.uint8), Grid.of((3, 4)))
+    write_image(tmp_path / "a.ome.zarr", image)
+    (tmp_path / "link.ome.zarr").symlink_to("a.ome.zarr")
+    with pytest.raises(StoreExistsError, match="is a link"):
+        write_image(tmp_path / "link.ome.zarr", image, overwrite=True)
+    with pytest.raises(StoreExistsError, match="lies inside the store"):
+        write_image(tmp_path / "a.ome.zarr" / "b.ome.zarr", image)
+    assert open_image(tmp_path / "link.ome.zarr").values.all()
+
+
+def test_two_writers_of_one_store_do_not_mix(tmp_path: Path):
+    where = str(tmp_path / "a.ome.zarr")
+    image = image_of(np.ones((3, 4), np.uint8), Grid.of((3, 4)))
+    with construction(where, []):
+        with pytest.raises(StoreExistsError, match="another process is writing"):
+            write_image(where, image, overwrite=True)
+        assert Path(where, ".journal", "header.json").is_file()
+    write_image(where, image)
+    with construction(where, []), pytest.raises(StoreExistsError, match="another process is writing"):
+        rewrite_levels(where)
