@@ -6,11 +6,12 @@ imports what it needs: none of torch, konfai, dask or numba is loaded to print a
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 
 from fidopt import __version__
-from fidopt.errors import FidoptError
+from fidopt.errors import FidoptError, os_sentence
 
 #: name -> (one line of help, group). The module is ``fidopt.commands.<name>``, its function ``<name>``.
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -72,8 +73,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     try:
         return _dispatch(words)
-    except FidoptError as error:
-        return _refuse(str(error))
+    except (FidoptError, OSError) as error:
+        return _failed(error)
     except KeyboardInterrupt:
         return _stop("interrupted; the same command takes up where it stopped", 130)
 
@@ -98,6 +99,14 @@ def _dispatch(words: list[str]) -> int:
     except CycloptsError as error:
         return _refuse(" ".join(str(error).split()) + f"; see `fidopt {words[0]} --help`")
     return int(code or 0)
+
+
+def _failed(error: FidoptError | OSError) -> int:
+    if isinstance(error, BrokenPipeError):
+        # Whoever read the output has enough of it; what is left in the buffer goes nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 130
+    return _refuse(os_sentence(error) if isinstance(error, OSError) else str(error))
 
 
 def _refuse(message: str) -> int:

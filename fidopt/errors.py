@@ -11,6 +11,28 @@
     `-- MissingError        a package, a program or a file of a provider that has to be had first
 """
 
+from __future__ import annotations
+
+import errno
+
+_CURES = {
+    errno.ENOSPC: "make room on the disk, and run the same command again",
+    errno.EDQUOT: "make room in your quota, and run the same command again",
+    errno.EACCES: "ask for the right to it, or name another place",
+    errno.EPERM: "ask for the right to it, or name another place",
+    errno.EROFS: "name another place",
+}
+
+
+def os_sentence(error: OSError) -> str:
+    """Return what the operating system refused as one sentence: which path, why, and what to do."""
+    if error.errno is None or error.strerror is None:
+        return " ".join(str(error).split()) or type(error).__name__
+    place = error.filename2 if error.filename2 is not None else error.filename
+    why = error.strerror[0].lower() + error.strerror[1:]
+    said = why if place is None else f"{place}: {why}"
+    return f"{said}; {_CURES.get(error.errno, 'check the path')}"
+
 
 class FidoptError(Exception):
     """An error a user can act on: one sentence with what was expected, what was got, where, and what to do."""

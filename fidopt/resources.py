@@ -54,7 +54,7 @@ class Roots:
         """
         for root in self.share:
             candidate = root / kind / name
-            if candidate.exists():
+            if name == candidate.name != ".." and candidate.exists():
                 return candidate
         known = ", ".join(sorted({p.name for p in self.each(kind)})) or "none"
         looked = ", ".join(str(root / kind) for root in self.share)

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from fidopt import cli
-from fidopt.errors import DescriptorError, UsageError
+from fidopt.errors import DescriptorError, UsageError, os_sentence
 
 HEAVY = ("torch", "konfai", "dask", "distributed", "numba", "xarray", "zarr", "SimpleITK", "scipy", "pydantic")
 
@@ -87,3 +87,30 @@ def test_a_descriptor_error_keeps_every_problem():
     error = DescriptorError(["a: b", "c: d"])
     assert error.problems == ("a: b", "c: d")
     assert str(error) == "a: b\nc: d"
+
+
+def test_what_the_system_refuses_is_one_line(tmp_path, capsys):
+    (tmp_path / "corpus").write_text("a file")
+    assert cli.main(["build", "retina", "--corpus", str(tmp_path / "corpus")]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", ["..", ".", "", "/etc", "../datasets", "retina/", "retina/../retina"])
+def test_a_name_is_one_folder_s_and_never_a_path(tmp_path, capsys, name):
+    assert cli.main(["verify", name, "--corpus", str(tmp_path)]) == 2
+    assert f"datasets: there is no {name!r} in" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (OSError(28, "No space left on device", "a"), "a: no space left on device; make room on the disk, and run"),
+        (OSError(30, "Read-only file system", "a"), "a: read-only file system; name another place"),
+        (OSError(21, "Is a directory", "part", None, "a"), "a: is a directory; check the path"),
+        (OSError("said by a library"), "said by a library"),
+    ],
+)
+def test_what_the_system_says_becomes_a_sentence(error, sentence):
+    assert os_sentence(error).startswith(sentence)
