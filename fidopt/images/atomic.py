@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
+import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
@@ -16,9 +18,35 @@ def written_whole(path: str | Path) -> Iterator[Path]:
     """
     where = Path(path)
     where.parent.mkdir(parents=True, exist_ok=True)
-    part = where.with_name(f".{os.getpid()}.{where.name}")
+    host = socket.gethostname()
+    part = where.with_name(f".{host}-{os.getpid()}.{where.name}")
+    _clear_leftovers(where, host)
     try:
         yield part
         part.replace(where)
+    except OSError as error:
+        if str(error.filename) == str(part):
+            error.filename, error.filename2 = str(where), None
+        raise
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+
+
+def _clear_leftovers(where: Path, host: str) -> None:
+    """Remove what processes of this host that are no more were writing under this name when they were killed."""
+    named = re.compile(rf"(?:\.{re.escape(host)}-(\d+)\.)+{re.escape(where.name)}")
+    for path in where.parent.iterdir():
+        if (found := named.fullmatch(path.name)) and not _is_alive(int(found[1])):
+            with suppress(OSError):
+                path.unlink()
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True

@@ -13,6 +13,7 @@ from blocks.execute import write_image
 from blocks.image import kind_of, open_image, unit_of
 from blocks.storage import StoreError
 from fidopt.errors import FidoptError, InputError, OutputExistsError
+from fidopt.images.atomic import written_whole
 from fidopt.images.readers import NIFTI, is_store, read_image, refusing
 from fidopt.images.writers import WRITTEN, Keeps, differences, not_kept, write_file
 
@@ -88,12 +89,21 @@ def convert(
     with refusing(name):
         if is_store(name):
             write_image(name, image, overwrite=overwrite, progress=progress)
+            _refuse_different(name, image, name=name, source=source)
         else:
-            write_file(name, image)
-    if wrong := _compared(name, image):
-        msg = f"{name}: what was written is not what was read from {source}: {'; '.join(wrong)}; do not use it"
-        raise FidoptError(msg)
+            with written_whole(name) as part:
+                write_file(part, image)
+                _refuse_different(str(part), image, name=name, source=source)
     return Conversion(image, "written", lost)
+
+
+def _refuse_different(written: str, image: xr.DataArray, *, name: str, source: str | Path) -> None:
+    """Refuse what was written where it is not the image; a file then never takes its name."""
+    if not (wrong := _compared(written, image)):
+        return
+    kept = "do not use it" if written == name else "nothing was kept; choose another format"
+    msg = f"{name}: what was written is not what was read from {source}: {'; '.join(wrong)}; {kept}"
+    raise FidoptError(msg)
 
 
 @dataclass(frozen=True)

@@ -95,6 +95,13 @@ def grid_from_nifti(header: Any, *, ndim: int, name: str) -> Grid:  # noqa: ANN4
 
 def nifti_header(grid: Grid) -> Any:  # noqa: ANN401 - nibabel is untyped
     """Return the nibabel header in which ITK writes this geometry (qform and sform, both the scanner's)."""
+    cosines = grid.direction_matrix
+    if not np.allclose(cosines.T @ cosines, np.eye(grid.ndim), atol=1e-4):
+        msg = f"NIfTI holds a direction with right angles, got {grid.direction}; write a .mha, or resample it first"
+        raise InputError(msg)
+    if not all(1e-30 < v < 1e30 for v in grid.spacing):
+        msg = f"NIfTI holds a spacing of 32 bits, got {grid.spacing}; write a .mha"
+        raise InputError(msg)
     image = sitk.Image([2] * grid.ndim, sitk.sitkUInt8)
     apply_grid_to_sitk(image, grid)
     with tempfile.TemporaryDirectory() as folder:

@@ -15,7 +15,7 @@ import xarray as xr
 from blocks.execute import compute
 from blocks.grid import Grid
 from blocks.image import grid_of, image_of, open_image, unit_of
-from fidopt.errors import FidoptError, InputError
+from fidopt.errors import FidoptError, InputError, os_sentence
 from fidopt.images import nifti, tiff, volumes
 from fidopt.images.labels import whole_labels
 
@@ -76,7 +76,8 @@ def refusing(name: str | Path) -> Iterator[None]:
     except FidoptError:
         raise
     except (ValueError, OSError, MemoryError, RuntimeError) as error:
-        text = " ".join(str(error).split()) or type(error).__name__
+        text = os_sentence(error) if isinstance(error, OSError) else " ".join(str(error).split())
+        text = text or type(error).__name__
         raise InputError(text if str(name) in text else f"{name}: {text}") from error
 
 
@@ -159,7 +160,17 @@ def _from_tiff(name: str, *, spacing: Sequence[float] | None) -> tuple[Any, Grid
 
 
 def _photograph(name: str) -> Any:  # noqa: ANN401 - an array of any type
-    content = Path(name).read_bytes()
+    try:
+        return _pixels(Path(name))
+    except (OSError, ValueError, RuntimeError, SyntaxError) as error:
+        known = isinstance(error.__cause__, OSError | SyntaxError)
+        reason = " ".join(str(error.__cause__ if known else error).split()).partition(": '")[0]
+        msg = f"{name}: a PNG, JPEG or BMP is expected and it cannot be read ({reason}); fetch or write it again"
+        raise InputError(msg) from error
+
+
+def _pixels(path: Path) -> Any:  # noqa: ANN401 - an array of any type
+    content = path.read_bytes()
     if content[:4] == b"\x89PNG" and content[24:25] == b"\x10" and content[25:26] != b"\x00":
         # Pillow would halve a colour's 16 bits.
         array = np.asarray(imagecodecs.png_decode(content))

@@ -98,6 +98,7 @@ def warp(
     if not is_store(out):
         msg = f"{out}: a warped image is written as a store, NAME.ome.zarr; `fidopt convert` makes a file of it"
         raise UsageError(msg)
+    _refuse_input(out, (moving, like, *transforms))
     image, fixed = read_image(moving), read_image(like)
     chosen = _interpolation(image, moving, interpolation)
     if unit_of(image) != unit_of(fixed):
@@ -134,6 +135,7 @@ def write_displacement(
     if not out.rstrip("/").endswith(FIELD_ENDINGS):
         msg = f"{out}: a field is written as .nii.gz, .nii, .mha, .nrrd or .ome.zarr"
         raise UsageError(msg)
+    _refuse_input(out, (like, *transforms))
     fixed = read_image(like)
     transform = read_transforms(transforms)
     with refusing(out):
@@ -148,6 +150,14 @@ def write_displacement(
         else:
             write_file(out, field)
     return Written(field, "written")
+
+
+def _refuse_input(out: str, sources: Sequence[str]) -> None:
+    """Refuse to write over what the result is made from."""
+    for source in sources:
+        if Path(source.removeprefix(INVERSE)).resolve() == Path(out).resolve():
+            msg = f"{out} is both read and to be written; write the result elsewhere"
+            raise UsageError(msg)
 
 
 def _interpolation(image: xr.DataArray, name: str, asked: Interpolation | None) -> Interpolation:

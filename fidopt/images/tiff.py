@@ -143,6 +143,9 @@ def write_tiff(path: str | Path, image: xr.DataArray) -> None:
     image
         Dims ([c,] [z,] y, x), lazy or not; three channels of uint8 or uint16 in 2D are written as RGB.
     """
+    if "z" in image.dims and image.sizes["z"] == 1:
+        msg = "a TIFF of one plane reads back as a picture, not as a volume; write a .nii.gz or .mha"
+        raise InputError(msg)
     colour = image.dims == ("c", "y", "x") and image.sizes["c"] == 3 and image.dtype in (np.uint8, np.uint16)
     ome = image.dtype.str[1:] not in {"i8", "u8", "f2"}
     metadata: dict[str, Any] = {"axes": "YXS" if colour else "".join(str(d) for d in image.dims).upper()}
@@ -187,7 +190,9 @@ def _refuse_cut(tiff: Any) -> None:  # noqa: ANN401 - tifffile is not typed here
     # ImageJ, and tifffile itself, write one page for planes that follow one another.
     said = (tiff.imagej_metadata or {}).get("images", 1)
     if shaped := tiff.shaped_metadata:
-        said = max(said, int(np.prod(shaped[0]["shape"], dtype=np.int64)) * first.dtype.itemsize // first.nbytes)
+        said = max(
+            said, int(np.prod(shaped[0]["shape"], dtype=np.int64)) * first.dtype.itemsize // max(1, first.nbytes)
+        )
     expected = first.dataoffsets[0] + said * first.nbytes
     if said > pages and handle.size < expected:
         msg = f"it was cut short: it ends after {handle.size} of {expected} bytes"

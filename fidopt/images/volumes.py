@@ -13,7 +13,7 @@ import xarray as xr
 from blocks.execute import compute
 from blocks.grid import Grid
 from blocks.image import grid_of
-from fidopt.errors import InputError
+from fidopt.errors import FidoptError, InputError
 from fidopt.images.atomic import written_whole
 from fidopt.images.geometry import apply_grid_to_sitk, grid_from_sitk, last_line
 from fidopt.images.metaimage import check_metaimage
@@ -70,7 +70,12 @@ def write_volume(path: str | Path, image: xr.DataArray) -> None:
     written = sitk.GetImageFromArray(np.moveaxis(array, 0, -1) if vector else array, isVector=vector)
     apply_grid_to_sitk(written, grid_of(image))
     with written_whole(path) as part:
-        sitk.WriteImage(written, str(part), useCompression=True)
+        try:
+            sitk.WriteImage(written, str(part), useCompression=True)
+        except RuntimeError as error:
+            reason = last_line(error).replace(str(part), str(path))
+            msg = f"{path}: the file cannot be written ({reason}); check its folder and the room on the disk"
+            raise FidoptError(msg) from error
 
 
 def _channels_first(image: sitk.Image, path: Path) -> npt.NDArray[Any]:

@@ -1,3 +1,7 @@
+import os
+import socket
+import subprocess
+
 import numpy as np
 import pytest
 
@@ -6,6 +10,7 @@ from blocks.grid import Grid
 from blocks.image import grid_of, image_of, kind_of, levels_of, open_image, unit_of
 from fidopt.errors import FidoptError, InputError, OutputExistsError
 from fidopt.images import conversion
+from fidopt.images.atomic import written_whole
 from fidopt.images.conversion import convert
 from fidopt.images.nifti import write_nifti
 from fidopt.images.readers import read_image
@@ -166,3 +171,28 @@ def test_a_store_of_several_shards_is_converted_block_by_block(tmp_path, random)
 def test_a_slide_becomes_a_store_and_a_tiff(tmp_path, shared_data):
     convert(shared_data("slide") / "cmu_small_region.svs", tmp_path / "s.ome.zarr")
     assert unit_of(open_image(tmp_path / "s.ome.zarr")) == "um"
+
+
+def test_a_file_that_does_not_come_back_as_it_was_never_takes_its_name(tmp_path):
+    sheared = Grid.of((3, 4, 5), direction=(1, 0, 0, 0.5, 1, 0, 0, 0, 1))
+    flat = Grid.of((1, 4, 5))
+    for name, grid in (("v.nrrd", sheared), ("v.nii.gz", sheared), ("v.tif", flat)):
+        write_image(tmp_path / "v.ome.zarr", image_of(np.zeros(grid.shape, np.uint8), grid), overwrite=True)
+        with pytest.raises(FidoptError):
+            convert(tmp_path / "v.ome.zarr", tmp_path / name)
+        assert [path.name for path in tmp_path.iterdir()] == ["v.ome.zarr"]
+
+
+def test_what_a_killed_process_was_writing_is_cleared_away(tmp_path):
+    with subprocess.Popen(["true"]) as gone:
+        gone.wait()
+    host = socket.gethostname()
+    for pid in (gone.pid, os.getpid()):
+        (tmp_path / f".{host}-{pid}.v.txt").write_text("half")
+    (tmp_path / f".elsewhere-{gone.pid}.v.txt").write_text("half")
+    (tmp_path / f".{host}-{gone.pid}.other.txt").write_text("half")
+    with written_whole(tmp_path / "v.txt") as part:
+        part.write_text("whole")
+    left = {f".elsewhere-{gone.pid}.v.txt", f".{host}-{gone.pid}.other.txt", "v.txt"}
+    assert {path.name for path in tmp_path.iterdir()} == left
+    assert (tmp_path / "v.txt").read_text() == "whole"

@@ -138,3 +138,15 @@ def test_a_field_is_not_written_as_a_picture(pair):
 def test_a_store_read_as_labels_is_still_read_by_region(pair):
     image = read_image("moving.ome.zarr", labels=False)
     assert source_of(read_image("labels.ome.zarr", labels=True)).shape == source_of(image).shape
+
+
+def test_nothing_is_written_over_what_it_is_made_from(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    image = image_of(np.ones((4, 5, 6), np.uint8), Grid.of((4, 5, 6)), unit="mm")
+    write_image(tmp_path / "a.ome.zarr", image)
+    sitk.WriteTransform(sitk.TranslationTransform(3, (1, 0, 0)), "t.tfm")
+    with pytest.raises(UsageError, match="is both read and to be written"):
+        warp("a.ome.zarr", ["t.tfm"], str(tmp_path / "a.ome.zarr"), like="a.ome.zarr", overwrite=True)
+    with pytest.raises(UsageError, match="is both read and to be written"):
+        write_displacement(["t.tfm"], "./a.ome.zarr", like="a.ome.zarr", overwrite=True)
+    assert open_image("a.ome.zarr").values.all()
