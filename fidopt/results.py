@@ -136,6 +136,8 @@ def add_row(line: Line, case: str, row: Row, *, checksums: str, say: Say = _sile
 def set_aside_others(line: Line, *, checksums: str, say: Say = _silent) -> Rows | None:
     """Return a line's rows where they were scored on the same files; else put them aside and return None."""
     before = read_rows(line.rows)
+    if before is not None:
+        _refuse_moved(before, line.rows)
     if before is None or before.checksums == checksums:
         return before
     aside = line.rows.with_name(f"{line.dataset}.{before.checksums.removeprefix('sha256:')[:8]}.json.old")
@@ -160,10 +162,14 @@ def lines(roots: Roots, dataset: str) -> Iterator[Rows]:
         if not (path.parents[1] / "machine.json").is_file():
             continue  # results/ also holds what is not a machine's, such as studies
         rows = load(Rows, path)
-        if (rows.machine, rows.method, rows.dataset) != (path.parts[-3], path.parts[-2], dataset):
-            msg = f"{path}: its machine, method and dataset are not those of its folder; move it back or remove it"
-            raise UsageError(msg)
+        _refuse_moved(rows, path)
         yield rows
+
+
+def _refuse_moved(rows: Rows, path: Path) -> None:
+    if (rows.machine, rows.method, rows.dataset) != (path.parts[-3], path.parts[-2], path.stem):
+        msg = f"{path}: its machine, method and dataset are not those of its folder; move it back or remove it"
+        raise UsageError(msg)
 
 
 def corpus_digest(dataset: Dataset, roots: Roots) -> str:

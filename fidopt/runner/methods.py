@@ -44,13 +44,13 @@ def find(name: str, roots: Roots) -> Chosen:
     DescriptorError
         With every problem of its method.json.
     """
-    base, _, variant = name.partition("@")
+    base, at, variant = name.partition("@")
     folder = roots.find("methods", base)
     path = folder / "method.json"
     method = load(Method, path)
     if method.name != base:
         raise DescriptorError([f"{path}: name: must be that of its folder, {base!r}, got {method.name!r}"])
-    if variant and variant not in method.variants:
+    if at and variant not in method.variants:
         known = ", ".join(method.variants) or "none"
         msg = f"{base} has no variant {variant!r}; its variants are: {known}"
         raise UsageError(msg)
@@ -63,14 +63,18 @@ def known(roots: Roots) -> list[Chosen]:
     return [find(name, roots) for name in sorted(path.name for path in folders)]
 
 
-def refuse_unfit(method: Method, dataset: Dataset) -> None:
-    """Refuse to run a method on a dataset it does not take.
+def refuse_unfit(chosen: Chosen, dataset: Dataset) -> None:
+    """Refuse to run a method that has no script, or on a dataset it does not take.
 
     Raises
     ------
     UsageError
-        When the task, the dimension, a modality or a rigid registration is not the method's.
+        When there is no run.sh, or the task, the dimension, a modality or a rigid registration is not the method's.
     """
+    method = chosen.method
+    if not (chosen.folder / "run.sh").is_file():
+        msg = f"{chosen.folder} has no run.sh, the script that runs the method; write it, or fetch the method whole"
+        raise UsageError(msg)
     if dataset.task not in method.tasks:
         msg = f"{method.name} does {' and '.join(method.tasks)}; {dataset.name} is a {dataset.task}"
         raise UsageError(msg)

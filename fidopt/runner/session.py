@@ -135,7 +135,7 @@ def run_dataset(
     """
     chosen = methods.find(name, roots)
     dataset = corpus.dataset(dataset_name, roots)
-    methods.refuse_unfit(chosen.method, dataset)
+    methods.refuse_unfit(chosen, dataset)
     wanted = corpus.cases(dataset, cases, roots)
     for case in wanted:
         case.require_images()

@@ -173,7 +173,7 @@ def test_a_case_without_images_is_refused(world, own_corpus):
 def test_a_dataset_the_method_does_not_take_is_refused(world, method, dataset, said):
     world.method("m", "true", **method)
     with pytest.raises(UsageError, match=said):
-        refuse_unfit(methods.find("m", world.roots).method, world.dataset(**dataset))
+        refuse_unfit(methods.find("m", world.roots), world.dataset(**dataset))
 
 
 def test_an_unknown_method_or_variant_lists_those_there_are(world):

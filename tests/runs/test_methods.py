@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import SimpleITK as sitk  # noqa: N813 - the package's customary name
 
-from fidopt.errors import MissingError
+from fidopt.errors import MissingError, UsageError
 from fidopt.resources import Roots, packaged_share
 from fidopt.runner import environment, methods
 
@@ -155,3 +155,12 @@ def test_elastix_gives_the_same_field_twice(environments, tmp_path):
         (tmp_path / name).mkdir()
         fields.append(register("elastix", environments, tmp_path / name, dimension=2)[0])
     np.testing.assert_array_equal(*fields)
+
+
+def test_a_method_without_its_script_or_with_half_a_name_is_refused(world):
+    folder = world.method("still", "true")
+    with pytest.raises(UsageError, match="still has no variant ''"):
+        methods.find("still@", world.roots)
+    (folder / "run.sh").unlink()
+    with pytest.raises(UsageError, match=r"still has no run\.sh"):
+        methods.refuse_unfit(methods.find("still", world.roots), world.dataset())

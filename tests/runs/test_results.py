@@ -144,3 +144,14 @@ def test_the_digest_follows_the_built_files_and_the_recorded_ones(world, own_cor
     assert results.corpus_digest(dataset, world.roots) == before
     (world.case("one").fixed / "zarr.json").write_text("{}")
     assert results.corpus_digest(dataset, world.roots) != before
+
+
+def test_rows_of_another_line_are_not_taken_up(world):
+    line = Line(world.roots.results, "m", "demons", "toy")
+    results.add_row(line, "one", results.new_row({"tre": 1.0}), checksums="sha256:" + "0" * 64)
+    moved = Line(world.roots.results, "m", "elastix", "toy")
+    moved.rows.parent.mkdir()
+    moved.rows.write_text(line.rows.read_text())
+    with pytest.raises(UsageError, match="are not those of its folder"):
+        results.add_row(moved, "two", results.new_row({"tre": 2.0}), checksums="sha256:" + "0" * 64)
+    assert moved.rows.read_text() == line.rows.read_text()
