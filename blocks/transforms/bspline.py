@@ -12,7 +12,8 @@ import numpy.typing as npt
 from blocks.grid import Grid
 from blocks.transforms.affine import as_points
 from blocks.transforms.box import AffineBox
-from blocks.transforms.lattice import cubic_weights, extremes, lattice_index, window_of
+from blocks.transforms.extremes import extremes
+from blocks.transforms.lattice import cubic_weights, lattice_index, window_of
 from blocks.transforms.window import Window
 
 Floats = npt.NDArray[np.float64]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import product
 from typing import Any, Protocol
 
@@ -13,7 +14,8 @@ from blocks.grid import Grid
 from blocks.region import Region
 from blocks.transforms.affine import as_points
 from blocks.transforms.box import AffineBox
-from blocks.transforms.lattice import extremes, lattice_index, window_of
+from blocks.transforms.extremes import Table, extremes
+from blocks.transforms.lattice import lattice_index, window_of
 from blocks.transforms.window import Window
 
 Floats = npt.NDArray[np.float64]
@@ -60,6 +62,10 @@ class DisplacementField:
         if np.dtype(self.vectors.dtype).kind not in "fiu":
             msg = f"a displacement field holds real numbers, got {self.vectors.dtype}"
             raise ValueError(msg)
+        if isinstance(self.vectors, np.ndarray):
+            # Once, so that no task does it again.
+            kind = np.float32 if self.vectors.dtype.newbyteorder("=") == np.float32 else np.float64
+            object.__setattr__(self, "vectors", np.ascontiguousarray(self.vectors, dtype=kind))
 
     @property
     def ndim(self) -> int:
@@ -77,6 +83,10 @@ class DisplacementField:
         if isinstance(self.vectors, Window):
             return self.vectors
         return Window(self.window(self.grid.region), (0,) * self.ndim, self.grid.shape)
+
+    @cached_property
+    def _table(self) -> Table:
+        return Table.of(self.held.array)
 
     def window(self, region: Region) -> npt.NDArray[np.float32] | npt.NDArray[np.float64]:
         """Return the vectors (ndim, *region.shape) of a region inside the grid: float32 as they are, else float64."""
@@ -128,7 +138,10 @@ class DisplacementField:
             region = region.intersect(self.vectors.region)
         if region.empty:
             return box
-        least, most = extremes(self.window(region))
+        if self.in_memory:
+            least, most = self._table.over(region.relative_to(self.held.start).slices)
+        else:
+            least, most = extremes(self.window(region))
         lower, upper = box.index_hull(self.grid)
         if (lower < -0.5).any() or (upper >= np.array(self.grid.shape[::-1]) - 0.5).any():
             least, most = np.minimum(least, 0), np.maximum(most, 0)

@@ -1,4 +1,4 @@
-"""What B-splines and displacement fields share: where a world point lies on their lattice, and hulls over a window."""
+"""What B-splines and displacement fields share: where a world point lies on their lattice, and the box it reads."""
 
 from __future__ import annotations
 
@@ -8,9 +8,6 @@ import numpy.typing as npt
 from blocks.grid import Grid
 
 Floats = npt.NDArray[np.float64]
-
-#: Stands for an infinite displacement, so that a zero of a matrix times it is zero.
-FAR = 1e100
 
 
 def lattice_index(grid: Grid, points: Floats) -> Floats:
@@ -41,23 +38,6 @@ def cubic_weights(fraction: Floats) -> Floats:
             cube / 6.0,
         ]
     )
-
-
-def extremes(window: npt.NDArray[np.floating]) -> tuple[Floats, Floats]:
-    """Return the least and the largest value (ndim,) of each component of a window (ndim, [z,] y, x), signed.
-
-    NaN moves a point nowhere that can be read, so it does not count; a component of NaN alone is [0, 0].
-    """
-    least, most = np.zeros(len(window)), np.zeros(len(window))
-    for component, values in enumerate(window):
-        # Plane by plane, so that the second pass finds the plane in the cache.
-        low = float(np.min([np.min(plane) for plane in values]))
-        high = float(np.max([np.max(plane) for plane in values]))
-        if not np.isfinite(low + high):
-            known = values[~np.isnan(values)]
-            low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 0.0)
-        least[component], most[component] = max(low, -FAR), min(high, FAR)
-    return least, most
 
 
 def window_of(low: Floats, high: Floats, shape: tuple[int, ...]) -> tuple[slice, ...]:
