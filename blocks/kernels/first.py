@@ -18,6 +18,9 @@ from blocks.transforms.field import linear_axis
 Floats = npt.NDArray[np.float64]
 Array = npt.NDArray[Any]
 
+#: Rows of a single plane whose lattice is expanded at once.
+_AHEAD = 64
+
 
 class FirstRows(Protocol):
     """Fills rows of positions from the indices of their voxels."""
@@ -136,8 +139,10 @@ class LatticeRows:
             affine_rows(self.places.along, self.places.down, offset, row, points)
             return
         stop = row + points.shape[1] // len(across.cells)
-        if self._strip is None or (self._strip.row, self._strip.stop) != (row, stop):
-            self._strip = _Strip.of(self.lines, row, stop, ndim=len(self.vectors))
+        if self._strip is None or not (self._strip.row <= row and stop <= self._strip.stop):
+            # Rows of a single plane come one after the other, and their lattice rows are the same for a while.
+            ahead = min(row + _AHEAD, len(down.cells)) if len(through.cells) == 1 else stop
+            self._strip = _Strip.of(self.lines, row, max(stop, ahead), ndim=len(self.vectors))
         strip = self._strip
         self._expand(strip, int(through.cells[plane]))
         lattice_rows(

@@ -178,7 +178,7 @@ def lattice_rows(
     lattice
         (planes, ndim, rows, columns) float64: what :func:`expand_rows` gives of the lattice planes around.
     depth
-        (planes,) their weights.
+        (planes,) their weights; one plane has all the weight.
     cells, taps, inside
         Of each row of the region: first of the lattice rows in ``lattice``, weights (taps, rows), and whether the row
         lies on the lattice.
@@ -191,7 +191,10 @@ def lattice_rows(
     flat = np.empty(lattice.shape[2:])
     # Component by component: the few lattice rows that the rows of one component read stay in the nearest cache.
     for c in range(points.shape[0]):
-        _contract(lattice[:, c], depth, flat)
+        lines = lattice[0, c]
+        if depth.shape[0] > 1:
+            _contract(lattice[:, c], depth, flat)
+            lines = flat
         steps = along[c]
         for row in range(points.shape[1] // columns):
             at = first + row
@@ -202,11 +205,11 @@ def lattice_rows(
                 for i in range(columns):
                     out[i] = start + steps[i]
             elif taps.shape[0] == 4:
-                _four(flat[k : k + 4], taps[:, at], start, steps, out)
+                _four(lines[k : k + 4], taps[:, at], start, steps, out)
             elif taps.shape[0] == 2:
-                _two(flat[k : k + 2], taps[:, at], start, steps, out)
+                _two(lines[k : k + 2], taps[:, at], start, steps, out)
             else:
-                line = flat[k]
+                line = lines[k]
                 for i in range(columns):
                     out[i] = (start + steps[i]) + line[i]
 
@@ -215,19 +218,14 @@ def lattice_rows(
 def _contract(planes: Array, weights: Array, out: Array) -> None:
     for row in range(out.shape[0]):
         line = out[row]
-        a, w0 = planes[0, row], weights[0]
+        a, b, w0, w1 = planes[0, row], planes[1, row], weights[0], weights[1]
         if weights.shape[0] == 4:
-            b, c, d = planes[1, row], planes[2, row], planes[3, row]
-            w1, w2, w3 = weights[1], weights[2], weights[3]
+            c, d, w2, w3 = planes[2, row], planes[3, row], weights[2], weights[3]
             for i in range(line.shape[0]):
                 line[i] = fma(w0, a[i], w1 * b[i]) + fma(w2, c[i], w3 * d[i])
-        elif weights.shape[0] == 2:
-            b, w1 = planes[1, row], weights[1]
-            for i in range(line.shape[0]):
-                line[i] = fma(w1, b[i], w0 * a[i])
         else:
             for i in range(line.shape[0]):
-                line[i] = w0 * a[i]
+                line[i] = fma(w1, b[i], w0 * a[i])
 
 
 @njit(nogil=True, cache=True)

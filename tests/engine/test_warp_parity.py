@@ -115,3 +115,20 @@ def test_any_image_through_any_transform_warps_as_itk(data):
     for channel, result in zip(array, warped.compute().values, strict=True):
         expected = itk_warp(channel, moving, transform, fixed, interpolation=interpolation, background=background)
         assert_equals_itk(result, expected)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_voxels_on_the_very_edge_of_a_bsplines_valid_region_move_as_in_itk(seed):
+    rng = np.random.default_rng(seed)
+    shape = tuple(int(n) for n in rng.integers(8, 20, 3))
+    spacing, origin = rng.uniform(0.3, 3, 3).round(2), rng.uniform(-100, 100, 3).round(1)
+    flip = np.diag(rng.choice([1.0, -1.0], 3))
+    fixed = Grid.of(shape, spacing=spacing, origin=origin, direction=flip.ravel())
+    # The valid region goes from the first voxel centre to the last one.
+    cells = rng.integers(1, 6, 3)
+    between = (np.array(shape[::-1]) - 1) * spacing / cells
+    lattice = Grid.of(cells[::-1] + 3, spacing=between, origin=origin - flip @ between, direction=flip.ravel())
+    transform = BSpline(lattice, rng.normal(size=(3, *lattice.shape)))
+    array = rng.normal(size=shape)
+    warped = warp(image_of(array, fixed), transform, fixed).compute().values
+    np.testing.assert_allclose(warped, itk_warp(array, fixed, transform, fixed), rtol=0, atol=1e-9)
