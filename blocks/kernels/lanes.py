@@ -1,4 +1,4 @@
-"""Two instructions that NumPy has no word for: a fused multiply-add, and two neighbours moved at once."""
+"""Instructions that NumPy has no word for: a fused multiply-add, a pair moved at once, a cache line asked for."""
 
 from __future__ import annotations
 
@@ -38,3 +38,20 @@ def move_pair(typing_context: Any, target: Any, at: Any, source: Any, index: Any
         return context.get_dummy_value()
 
     return types.void(target, types.uint64, source, types.uint64), build
+
+
+@intrinsic
+def prefetch(typing_context: Any, array: Any, index: Any) -> Any:  # noqa: ANN401
+    """Ask for the cache line of ``array[index]``: contiguous, 1-D, a uint64 index that is not checked nor read."""
+
+    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401
+        view = context.make_array(signature.args[0])(context, builder, arguments[0])
+        place = builder.bitcast(builder.gep(view.data, [arguments[1]]), ir.PointerType(ir.IntType(8)))
+        flag = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [place.type, flag, flag, flag])
+        function = builder.module.declare_intrinsic("llvm.prefetch", [place.type], kind)
+        # For reading, to be kept in every cache, from the data cache.
+        builder.call(function, [place, flag(0), flag(3), flag(1)])
+        return context.get_dummy_value()
+
+    return types.void(array, types.uint64), build

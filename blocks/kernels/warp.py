@@ -17,7 +17,7 @@ Voxels = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
 
 #: Positions computed before they are sampled: their buffer stays in the second cache.
-SLAB = 1 << 13
+SLAB = 1 << 14
 #: Most voxels of one channel of a block, so that 32 bits hold every place in it.
 MOST_VOXELS = (1 << 31) - 1
 
