@@ -158,7 +158,7 @@ def window_bytes(transform: Transform, fixed: Grid, *, region: Region) -> int:
     for k, stage in enumerate(stages[: max(lazy, default=-1) + 1]):
         if isinstance(stage, DisplacementField) and k in lazy:
             here = _same_voxels(stages[:k], stage, fixed, region) or stage.window_region(box)
-            total += here.size * stage.ndim * (4 if stage.vectors.dtype == np.float32 else 8)
+            total += here.size * stage.ndim * stage.kind.itemsize
         else:
             box = stage.bound(box)
     return total

@@ -62,10 +62,6 @@ class DisplacementField:
         if np.dtype(self.vectors.dtype).kind not in "fiu":
             msg = f"a displacement field holds real numbers, got {self.vectors.dtype}"
             raise ValueError(msg)
-        if isinstance(self.vectors, np.ndarray):
-            # Once, so that no task does it again.
-            kind = np.float32 if self.vectors.dtype.newbyteorder("=") == np.float32 else np.float64
-            object.__setattr__(self, "vectors", np.ascontiguousarray(self.vectors, dtype=kind))
 
     @property
     def ndim(self) -> int:
@@ -78,22 +74,26 @@ class DisplacementField:
         return isinstance(self.vectors, np.ndarray | Window)
 
     @property
+    def kind(self) -> np.dtype[Any]:
+        """Type of the vectors in memory: float32 where they are, else float64."""
+        own = np.dtype(self.vectors.dtype)
+        return np.dtype(np.float32 if own.newbyteorder("=") == np.float32 else np.float64)
+
+    @cached_property
     def held(self) -> Window:
-        """All there is of the vectors in memory, read first where they are lazy."""
+        """All there is of the vectors in memory, as the kernels take them: read and converted at the first call."""
         if isinstance(self.vectors, Window):
             return self.vectors
-        return Window(self.window(self.grid.region), (0,) * self.ndim, self.grid.shape)
+        whole = self.window(self.grid.region)
+        return Window(whole if whole.flags.c_contiguous else whole.copy(), (0,) * self.ndim, self.grid.shape)
 
     @cached_property
     def _table(self) -> Table:
         return Table.of(self.held.array)
 
     def window(self, region: Region) -> npt.NDArray[np.float32] | npt.NDArray[np.float64]:
-        """Return the vectors (ndim, *region.shape) of a region inside the grid: float32 as they are, else float64."""
-        vectors = np.asarray(self.vectors[(slice(None), *region.slices)])
-        if vectors.dtype == np.float32:
-            return vectors
-        return vectors.astype(np.float64, copy=False)
+        """Return the vectors (ndim, *region.shape) of a region inside the grid, of the type ``kind``."""
+        return np.asarray(self.vectors[(slice(None), *region.slices)], dtype=self.kind)
 
     def window_region(self, box: AffineBox) -> Region:
         """Return the field's voxels that the points of a set read: empty where the field does not reach them."""
