@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import xarray as xr
 
@@ -50,6 +50,7 @@ def convert(
     unit: str | None = None,
     spacing: Sequence[float] | None = None,
     overwrite: bool = False,
+    client: Any = None,  # noqa: ANN401 - distributed is not typed
     progress: Callable[[int, int], None] | None = None,
 ) -> Conversion:
     """Write an image in another format, and compare what was written with what was read.
@@ -64,6 +65,8 @@ def convert(
         As for :func:`~fidopt.images.readers.read_image`.
     overwrite
         Whether another image that is there is replaced.
+    client
+        A Dask client; by default threads on this machine's cores.
     progress
         Called as a store's shards are written.
 
@@ -88,7 +91,7 @@ def convert(
             raise OutputExistsError(msg)
     with refusing(name):
         if is_store(name):
-            write_image(name, image, overwrite=overwrite, progress=progress)
+            write_image(name, image, overwrite=overwrite, progress=progress, client=client)
             _refuse_different(name, image, name=name, source=source)
         else:
             with written_whole(name) as part:

@@ -116,13 +116,19 @@ def warp(
 
 
 def write_displacement(
-    transforms: Sequence[str], out: str, *, like: str, overwrite: bool = False, progress: Progress | None = None
+    transforms: Sequence[str],
+    out: str,
+    *,
+    like: str,
+    overwrite: bool = False,
+    client: Any = None,  # noqa: ANN401 - distributed is not typed
+    progress: Progress | None = None,
 ) -> Written:
     """Write transforms as one displacement field on a fixed image's grid: float32, world (LPS), the image's unit.
 
     Parameters
     ----------
-    transforms, like, overwrite, progress
+    transforms, like, overwrite, client, progress
         As for :func:`warp`.
     out
         A file or store with one of :data:`FIELD_ENDINGS`.
@@ -142,11 +148,11 @@ def write_displacement(
         field = blocks.displacement(transform, fixed)
         if not is_store(out) and field.nbytes <= HELD_BYTES:
             # A file takes one component after the other: computed once here rather than once for each.
-            field = compute(field)
+            field = compute(field, client=client)
         if Path(out).exists() and not overwrite and _field_is_there(out, field):
             return Written(field, "there already")
         if is_store(out):
-            write_image(out, field, overwrite=overwrite, progress=progress)
+            write_image(out, field, overwrite=overwrite, progress=progress, client=client)
         else:
             write_file(out, field)
     return Written(field, "written")
