@@ -6,7 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from fidopt.commands.options import Json, Overwrite
+from fidopt.commands.options import Compute, Json, Overwrite
 from fidopt.commands.output import progress, say, show, show_json
 from fidopt.errors import UsageError
 
@@ -20,6 +20,7 @@ def convert(
     unit: str | None = None,
     spacing: str | None = None,
     overwrite: Overwrite = False,
+    compute: Compute | None = None,
     json: Json = False,
 ) -> int:
     """Write an image of another format as an OME-Zarr store, or a store as NIfTI or TIFF.
@@ -32,7 +33,8 @@ def convert(
     Parameters
     ----------
     src
-        NIfTI, MetaImage, NRRD, TIFF, OME-TIFF, SVS, PNG, JPEG or an OME-Zarr store
+        NIfTI, MetaImage, NRRD, TIFF, OME-TIFF or SVS (FILE:1/2 is its second image, twice halved), HDF5
+        (FILE:dataset), a folder or pattern of TIFF planes, a folder of a DICOM series, PNG, JPEG, an OME-Zarr store
     dst
         NAME.ome.zarr, or a file: .nii, .nii.gz, .tif, .mha, .nrrd
     labels
@@ -45,7 +47,7 @@ def convert(
     from fidopt.images import conversion
     from fidopt.images.readers import is_store
 
-    with progress(f"writing {dst}") as report:
+    with (compute or Compute()).place() as place, progress(f"writing {dst}") as report:
         done = conversion.convert(
             src,
             dst,
@@ -53,6 +55,7 @@ def convert(
             unit=unit,
             spacing=_numbers(spacing),
             overwrite=overwrite,
+            client=place.client,
             progress=report if is_store(dst) else None,
         )
     for sentence in done.lost:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,30 +17,35 @@ from blocks.execute import compute
 from blocks.grid import Grid
 from blocks.image import grid_of, image_of, open_image, unit_of
 from fidopt.errors import FidoptError, InputError, os_sentence
-from fidopt.images import nifti, tiff, volumes
+from fidopt.images import hdf5, nifti, stacks, tiff, volumes
+from fidopt.images.calibration import Calibration
 from fidopt.images.labels import whole_labels
 
 #: Endings of photographs, read through imageio.
 PHOTOGRAPHS = (".png", ".jpg", ".jpeg", ".bmp")
 NIFTI = (".nii", ".nii.gz")
 #: Endings of every format that is read.
-READ = (*NIFTI, *volumes.ENDINGS, *tiff.ENDINGS, *PHOTOGRAPHS, ".zarr")
+READ = (*NIFTI, *volumes.ENDINGS, *tiff.ENDINGS, *hdf5.ENDINGS, *PHOTOGRAPHS, ".zarr")
+#: Which image of a TIFF, and how often halved: ``FILE:1`` or ``FILE:0/2``.
+_PART = re.compile(r":(\d+)(?:/(\d+))?$")
 
 
 def read_image(
     path: str | Path, *, labels: bool = False, unit: str | None = None, spacing: Sequence[float] | None = None
 ) -> xr.DataArray:
-    """Read an image: NIfTI, MetaImage, NRRD, TIFF, PNG, JPEG or OME-Zarr.
+    """Read an image: NIfTI, MetaImage, NRRD, TIFF, SVS, HDF5, PNG, JPEG, a stack, a DICOM series or OME-Zarr.
 
     Parameters
     ----------
     path
-        The file, or a store's folder or URL.
+        The file, or a store's folder or URL. Of a TIFF or SVS, ``FILE:1`` is its second image and ``FILE:0/2`` the
+        first one's level 2; of an HDF5 file, ``FILE:dataset`` is a dataset. A folder of TIFF files, or a pattern such
+        as ``planes/*.tif``, is a stack of planes; a folder of DICOM files is a series.
     labels
         It is a label map: floats within 1e-3 of whole numbers become integers, others are refused.
     unit
         Unit of its geometry, where the file does not say or says it wrong: "mm", "um", "m", "px", ... By default the
-        file's own; millimetres for NIfTI, MetaImage and NRRD, pixels for a photograph or a TIFF that states no size.
+        file's own; millimetres for NIfTI, MetaImage, NRRD and DICOM, pixels for a photograph or what states no size.
     spacing
         x, y[, z], where the file does not say or says it wrong.
 
@@ -47,7 +53,7 @@ def read_image(
     -------
     DataArray
         Dims ([c,] [z,] y, x) with its grid and unit (:mod:`blocks.image`); a colour's components, several volumes or
-        a vector's components are channels. A store and a large TIFF are lazy.
+        a vector's components are channels. A store, HDF5, a stack and a large TIFF are lazy.
 
     Raises
     ------
@@ -83,16 +89,30 @@ def refusing(name: str | Path) -> Iterator[None]:
 
 def _read(name: str, *, spacing: Sequence[float] | None) -> tuple[Any, Grid, str]:
     """Return voxels, grid and unit of a file."""
-    ending = next((e for e in sorted(READ, key=len, reverse=True) if name.lower().endswith(e)), None)
-    if not Path(name).is_file():
-        msg = f"{name}: there is no such file" if not Path(name).exists() else f"{name}: it is a folder, not an image"
+    if stacks.is_stack(name):
+        return _calibrated(*stacks.read_stack(name), name=name, spacing=spacing)
+    if (inside := hdf5.split_name(name)) is not None:
+        return _calibrated(*hdf5.read_hdf5(*inside), name=name, spacing=spacing)
+    if Path(name).is_dir():
+        return (*volumes.read_series(name), "mm")
+    part = None if Path(name).exists() else _PART.search(name)
+    file = name[: part.start()] if part else name
+    ending = next((e for e in sorted(READ, key=len, reverse=True) if file.lower().endswith(e)), None)
+    if not Path(file).is_file():
+        msg = f"{file}: there is no such file"
         raise InputError(msg)
+    if ending in tiff.ENDINGS:
+        series, level = (int(part[1]), int(part[2] or 0)) if part else (0, 0)
+        return _calibrated(*tiff.read_tiff(file, series=series, level=level), name=name, spacing=spacing)
+    return _read_file(name, ending)
+
+
+def _read_file(name: str, ending: str | None) -> tuple[Any, Grid, str]:
+    """Return voxels, grid and unit of a file that is read whole."""
     if ending in NIFTI:
         return (*_from_nifti(name), "mm")
     if ending in volumes.ENDINGS:
         return (*volumes.read_volume(name), "mm")
-    if ending in tiff.ENDINGS:
-        return _from_tiff(name, spacing=spacing)
     if ending in PHOTOGRAPHS:
         array = _photograph(name)
         return array, Grid.of(array.shape[-2:]), "px"
@@ -148,8 +168,14 @@ def _colours(values: Any, name: str) -> Any:  # noqa: ANN401 - a structured arra
     return np.stack([flat[colour].T for colour in values.dtype.names])
 
 
-def _from_tiff(name: str, *, spacing: Sequence[float] | None) -> tuple[Any, Grid, str]:
-    array, calibration = tiff.read_tiff(name)
+def _calibrated(
+    array: Any,  # noqa: ANN401 - a NumPy array or a lazy one
+    calibration: Calibration,
+    *,
+    name: str,
+    spacing: Sequence[float] | None,
+) -> tuple[Any, Grid, str]:
+    """Return voxels, grid and unit of a file that says at most how large its voxels are."""
     ndim = array.ndim - calibration.channels
     stated = calibration.spacing
     if stated is not None and not np.isfinite(stated).all() and spacing is None:

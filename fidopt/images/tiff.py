@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 import struct
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import dask.array as da
 import numpy as np
 import numpy.typing as npt
 import tifffile
@@ -19,7 +19,10 @@ import zarr
 from blocks.image import grid_of, unit_of
 from fidopt.errors import InputError
 from fidopt.images.atomic import written_whole
+from fidopt.images.calibration import Calibration, calibration
+from fidopt.images.lazy import lazy
 from fidopt.images.nifti import slabs
+from fidopt.images.segments import Place, pages_of
 
 #: Endings of the files this module reads.
 ENDINGS = (".tif", ".tiff", ".svs")
@@ -32,45 +35,36 @@ _ROLES = {"Z": "z", "Q": "z", "I": "z", "C": "c", "S": "c", "Y": "y", "X": "x"}
 
 
 @dataclass(frozen=True)
-class Calibration:
-    """What a TIFF says of its voxels' size.
-
-    Parameters
-    ----------
-    spacing
-        x, y[, z], NaN along an axis the file leaves out; None where it says nothing.
-    unit
-        Unit of the spacing, as the file writes it; None where it says nothing.
-    channels
-        Whether the image's first axis is of channels.
-    """
-
-    spacing: tuple[float, ...] | None
-    unit: str | None
-    channels: bool = False
-
-
-@dataclass(frozen=True)
 class TiffVoxels:
-    """The first image of a TIFF as an array ([c,] [z,] y, x) whose regions are read when they are sliced.
+    """One image of a TIFF as an array ([c,] [z,] y, x) whose regions are read when they are sliced.
 
     Parameters
     ----------
-    path
-        The file; it is opened anew for every region, so that the array pickles.
+    place
+        Which image of which file; no file stays open, so that the array pickles.
     order
         For each axis of the array, the axis of the file; the file's other axes hold one element.
     shape, dtype
         Of the array.
     channels
         Whether the first axis is of channels.
+    axes
+        Voxels an axis of the file.
+    mapped
+        Where the voxels begin and their type in the file, where they lie there one after the other as they are; None
+        where they do not.
+    segment
+        Spatial shape of what is decoded at a time, None where any box is read by itself.
     """
 
-    path: str
+    place: Place
     order: tuple[int, ...]
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     channels: bool
+    axes: tuple[int, ...]
+    mapped: tuple[int, str] | None
+    segment: tuple[int, ...] | None
 
     @property
     def ndim(self) -> int:
@@ -84,24 +78,41 @@ class TiffVoxels:
 
     def __getitem__(self, index: tuple[slice, ...]) -> npt.NDArray[Any]:
         """Return the voxels of a region, a slice an axis."""
-        with tifffile.TiffFile(self.path) as tiff:
-            store = tiff.series[0].aszarr(level=0)
-            try:
-                array = zarr.open_array(store, mode="r")
-                parts = dict(zip(self.order, index, strict=True))
-                block = np.asarray(array[tuple(parts.get(axis, 0) for axis in range(array.ndim))])
-            finally:
-                store.close()
-        return self.arrange(block)
+        parts = dict(zip(self.order, index, strict=True))
+        box = tuple(slice(*parts.get(axis, slice(0, 1)).indices(n)[:2]) for axis, n in enumerate(self.axes))
+        if self.mapped is not None:
+            offset, kind = self.mapped
+            file = np.memmap(self.place.path, kind, "r", offset=offset, shape=self.axes)
+            block = np.asarray(file[box]).astype(self.dtype)
+        else:
+            pages = pages_of(self.place)
+            block = self._whole(box) if pages is None else pages.read(box, self.dtype)
+        return self.arrange(block.squeeze(tuple(a for a in range(block.ndim) if a not in self.order)))
 
     def arrange(self, block: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return a block that has the axes of :attr:`order` as they come in the file, in the array's order."""
         kept = sorted(self.order)
         return block.transpose([kept.index(axis) for axis in self.order])
 
+    def _whole(self, box: tuple[slice, ...]) -> npt.NDArray[Any]:
+        """Return a box of an image that tifffile has to put together itself."""
+        with tifffile.TiffFile(self.place.path) as tiff:
+            store = tiff.series[self.place.series].aszarr(level=self.place.level)
+            try:
+                return np.asarray(zarr.open_array(store, mode="r")[box])
+            finally:
+                store.close()
 
-def read_tiff(path: str | Path) -> tuple[Any, Calibration]:
-    """Read the first image of a TIFF file at its full resolution.
+
+def read_tiff(path: str | Path, *, series: int = 0, level: int = 0) -> tuple[Any, Calibration]:
+    """Read an image of a TIFF file.
+
+    Parameters
+    ----------
+    path
+        The file.
+    series, level
+        Which image, and how often halved; the first at its full resolution.
 
     Returns
     -------
@@ -112,22 +123,53 @@ def read_tiff(path: str | Path) -> tuple[Any, Calibration]:
     Raises
     ------
     InputError
-        When the file is no TIFF, is damaged, or has other axes.
+        When the file is no TIFF, is damaged, has other axes, or no such image.
     """
+    voxels, said = open_tiff(path, series=series, level=level)
+    if voxels.nbytes > LAZY_BYTES:
+        return lazy(voxels), said
+    with _refusing(Path(path)):
+        return voxels[tuple(slice(0, n) for n in voxels.shape)], said
+
+
+def open_tiff(path: str | Path, *, series: int = 0, level: int = 0) -> tuple[TiffVoxels, Calibration]:
+    """Return an image of a TIFF file, none of its voxels read; as :func:`read_tiff`."""
     where = Path(path)
+    with _refusing(where), tifffile.TiffFile(where) as tiff:
+        _refuse_cut(tiff)
+        found = _chosen(tiff, where, series=series, level=level)
+        voxels = _voxels(found, Place.of(where, series=series, level=level))
+        ndim = voxels.ndim - voxels.channels
+        said = replace(calibration(tiff, ndim=ndim, series=series), channels=voxels.channels)
+        if level and said.spacing:
+            whole = _voxels(tiff.series[series], voxels.place).shape[-ndim:]
+            factors = [round(n / m) for n, m in zip(whole, voxels.shape[-ndim:], strict=True)]
+            spacing = tuple(s * f for s, f in zip(said.spacing, factors[::-1], strict=True))
+            said = replace(said, spacing=spacing)
+        return voxels, said
+
+
+@contextmanager
+def _refusing(where: Path) -> Iterator[None]:
     try:
-        with tifffile.TiffFile(where) as tiff:
-            _refuse_cut(tiff)
-            voxels = _voxels(tiff, where)
-            calibration = replace(_calibration(tiff, ndim=voxels.ndim - voxels.channels), channels=voxels.channels)
-            if voxels.nbytes <= LAZY_BYTES:
-                whole = np.asarray(tiff.series[0].asarray(level=0))
-                ones = tuple(axis for axis in range(whole.ndim) if axis not in voxels.order)
-                return voxels.arrange(whole.squeeze(ones)), calibration
+        yield
+    except InputError:
+        raise
     except (tifffile.TiffFileError, ValueError, OSError, LookupError, TypeError, RuntimeError, struct.error) as error:
         msg = f"{where}: the TIFF cannot be read ({error}); fetch or write it again"
         raise InputError(msg) from error
-    return _lazy(voxels), calibration
+
+
+def _chosen(tiff: Any, where: Path, *, series: int, level: int) -> Any:  # noqa: ANN401 - tifffile is not typed here
+    """Return one image of a file."""
+    if not 0 <= series < len(tiff.series):
+        msg = f"{where} holds the images 0 to {len(tiff.series) - 1}, there is no image {series}"
+        raise InputError(msg)
+    levels = tiff.series[series].levels
+    if not 0 <= level < len(levels):
+        msg = f"{where}: image {series} has the levels 0 to {len(levels) - 1}, there is no level {level}"
+        raise InputError(msg)
+    return levels[level]
 
 
 def write_tiff(path: str | Path, image: xr.DataArray) -> None:
@@ -216,60 +258,22 @@ def _count_pages(tiff: Any) -> int:  # noqa: ANN401 - tifffile is not typed here
     return len(seen)
 
 
-def _voxels(tiff: Any, path: Path) -> TiffVoxels:  # noqa: ANN401 - tifffile is not typed here
-    series = tiff.series[0]
+def _voxels(series: Any, place: Place) -> TiffVoxels:  # noqa: ANN401 - tifffile is not typed here
     roles: dict[str, int] = {}
     for axis, (letter, size) in enumerate(zip(series.axes, series.shape, strict=True)):
         role = _ROLES.get(letter, letter)
         if size == 1 and role not in {"y", "x"}:
             continue
         if role in roles or role not in "czyx":
-            msg = f"{path}: axes x, y, z and channels are expected, got {series.axes} of {series.shape}"
+            msg = f"{place.path}: axes x, y, z and channels are expected, got {series.axes} of {series.shape}"
             raise InputError(f"{msg}; write one image of them")
         roles[role] = axis
     order = tuple(roles[role] for role in "czyx" if role in roles)
-    dtype = np.dtype(series.dtype).newbyteorder("=")
-    return TiffVoxels(str(path), order, tuple(series.shape[a] for a in order), dtype, "c" in roles)
-
-
-def _lazy(voxels: TiffVoxels) -> Any:  # noqa: ANN401 - dask is untyped
-    block = (4096, 4096) if voxels.ndim - voxels.channels == 2 else (64, 1024, 1024)
-    chunks = (voxels.shape[0], *block) if voxels.channels else block
-    return da.from_array(voxels, chunks=chunks, meta=np.empty((0,) * voxels.ndim, voxels.dtype))
-
-
-def _calibration(tiff: Any, *, ndim: int) -> Calibration:  # noqa: ANN401 - tifffile is not typed here
-    if tiff.is_ome:
-        return _of_ome(tifffile.xml2dict(tiff.ome_metadata), ndim=ndim)
-    if tiff.is_imagej:
-        facts = tiff.imagej_metadata or {}
-        steps = [_pixel(tiff, "XResolution"), _pixel(tiff, "YResolution"), float(facts.get("spacing", np.nan))]
-        unit = str(facts.get("unit") or "").replace("\\u00B5", "µ")
-        return Calibration(tuple(steps[:ndim]), unit) if unit and unit != "pixel" else Calibration(None, None)
-    if tiff.is_svs:
-        facts = tifffile.tifffile.svs_description_metadata(tiff.pages[0].description)
-        size = facts.get("MPP")
-        return Calibration((float(size),) * ndim, "um") if size else Calibration(None, None)
-    return Calibration(None, None)
-
-
-def _of_ome(document: dict[str, Any], *, ndim: int) -> Calibration:
-    image = document["OME"]["Image"]
-    pixels = (image[0] if isinstance(image, list) else image)["Pixels"]
-    axes = "XYZ"[:ndim]
-    if not any(f"PhysicalSize{axis}" in pixels for axis in axes):
-        return Calibration(None, None)
-    spacing = tuple(float(pixels.get(f"PhysicalSize{axis}", np.nan)) for axis in axes)
-    units = {str(pixels.get(f"PhysicalSize{axis}Unit", "µm")) for axis in axes if f"PhysicalSize{axis}" in pixels}
-    if len(units) > 1:
-        msg = f"its OME metadata give one voxel in several units ({', '.join(sorted(units))})"
-        raise ValueError(msg)
-    return Calibration(spacing, units.pop())
-
-
-def _pixel(tiff: Any, tag: str) -> float:  # noqa: ANN401 - tifffile is not typed here
-    found = tiff.pages[0].tags.get(tag)
-    if found is None or not found.value[0]:
-        return float("nan")
-    count, length = found.value
-    return float(length) / float(count)
+    kind = np.dtype(series.dtype)
+    offset = series.dataoffset if kind.kind != "b" else None
+    mapped = None if offset is None else (int(offset), f"{series.keyframe.parent.byteorder}{kind.str[1:]}")
+    key, ndim = series.keyframe, len(order) - ("c" in roles)
+    tile = (key.tilelength, key.tilewidth) if key.is_tiled else (min(key.rowsperstrip, key.imagelength), key.imagewidth)
+    segment = None if mapped else ((1,) * (ndim - 2) + tuple(int(n) for n in tile))
+    shape = tuple(series.shape[a] for a in order)
+    return TiffVoxels(place, order, shape, kind.newbyteorder("="), "c" in roles, tuple(series.shape), mapped, segment)

@@ -1,4 +1,4 @@
-"""MetaImage and NRRD, through SimpleITK."""
+"""MetaImage, NRRD and DICOM series, through SimpleITK."""
 
 from __future__ import annotations
 
@@ -51,6 +51,35 @@ def read_volume(path: str | Path) -> tuple[npt.NDArray[Any], Grid]:
     if "complex" in image.GetPixelIDTypeAsString():
         msg = f"{where}: real voxels are expected, got {image.GetPixelIDTypeAsString()}"
         raise InputError(msg)
+    return _channels_first(image, where), grid_from_sitk(image)
+
+
+def read_series(folder: str | Path) -> tuple[npt.NDArray[Any], Grid]:
+    """Read the one DICOM series of a folder, whole: voxels ([c,] z, y, x) and where they are, in millimetres.
+
+    Raises
+    ------
+    InputError
+        When the folder holds no series, or several.
+    """
+    where = Path(folder)
+    reader = sitk.ImageSeriesReader()
+    warns = sitk.ProcessObject.GetGlobalWarningDisplay()
+    sitk.ProcessObject.SetGlobalWarningDisplay(False)  # noqa: FBT003 - SimpleITK takes it by position
+    try:
+        found = reader.GetGDCMSeriesIDs(str(where))
+    finally:
+        sitk.ProcessObject.SetGlobalWarningDisplay(warns)
+    if len(found) != 1:
+        said = f"it is a folder of {len(found)} DICOM series" if found else "it is a folder, not an image"
+        msg = f"{where}: {said}; a folder of one DICOM series, or of the TIFF planes of a stack, is expected"
+        raise InputError(msg)
+    try:
+        reader.SetFileNames(reader.GetGDCMSeriesFileNames(str(where), found[0]))
+        image = reader.Execute()
+    except RuntimeError as error:
+        msg = f"{where}: the DICOM series cannot be read ({last_line(error)}); fetch it again"
+        raise InputError(msg) from error
     return _channels_first(image, where), grid_from_sitk(image)
 
 
