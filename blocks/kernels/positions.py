@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from blocks.kernels.lanes import fma
+from blocks.kernels.lanes import fma, widest
 
 Array = npt.NDArray[Any]
 
@@ -31,6 +31,7 @@ def affine_rows(along: Array, down: Array, through: Array, first: int, points: A
     -----
     Per voxel: 8 * ndim bytes written, ndim additions.
     """
+    widest()
     columns = along.shape[1]
     for c in range(points.shape[0]):
         steps = along[c]
@@ -72,6 +73,7 @@ def direct_rows(
     -----
     Per voxel in 3D: 12 or 24 bytes read, 24 written, 9 multiply-adds (3 on plain axes), 6 additions.
     """
+    widest()
     ndim, columns = along.shape
     x, z = corner[0], corner[2] + plane
     for row in range(points.shape[1] // columns):
@@ -128,6 +130,7 @@ def expand_rows(
     -----
     Per column and row in 3D with four taps: 12 vectors' components read, 21 multiply-adds.
     """
+    widest()
     ndim, rows, columns = out.shape
     wide = np.empty((ndim, columns))
     for row in range(rows):
@@ -144,6 +147,7 @@ def expand_rows(
 
 @njit(nogil=True, cache=True)
 def _expand_line(line: Array, cells: Array, taps: Array, inside: Array, out: Array) -> None:
+    widest()
     one = np.uint64(1)
     if taps.shape[0] == 4:
         for i in range(cells.shape[0]):
@@ -192,6 +196,7 @@ def lattice_rows(
     -----
     Per voxel in 3D with four taps: 24 bytes written, 12 multiply-adds, 9 additions; reads stay in the nearest cache.
     """
+    widest()
     columns = along.shape[1]
     flat = np.empty(lattice.shape[2:])
     # Component by component: the few lattice rows that the rows of one component read stay in the nearest cache.
@@ -221,6 +226,7 @@ def lattice_rows(
 
 @njit(nogil=True, cache=True)
 def _contract(planes: Array, weights: Array, out: Array) -> None:
+    widest()
     for row in range(out.shape[0]):
         line = out[row]
         a, b, w0, w1 = planes[0, row], planes[1, row], weights[0], weights[1]
@@ -235,6 +241,7 @@ def _contract(planes: Array, weights: Array, out: Array) -> None:
 
 @njit(nogil=True, cache=True)
 def _four(lattice: Array, taps: Array, start: float, steps: Array, out: Array) -> None:
+    widest()
     w0, w1, w2, w3 = taps[0], taps[1], taps[2], taps[3]
     a, b, c, d = lattice[0], lattice[1], lattice[2], lattice[3]
     for i in range(out.shape[0]):
@@ -243,6 +250,7 @@ def _four(lattice: Array, taps: Array, start: float, steps: Array, out: Array) -
 
 @njit(nogil=True, cache=True)
 def _two(lattice: Array, taps: Array, start: float, steps: Array, out: Array) -> None:
+    widest()
     w0, w1 = taps[0], taps[1]
     a, b = lattice[0], lattice[1]
     for i in range(out.shape[0]):

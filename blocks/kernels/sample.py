@@ -14,13 +14,15 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from blocks.kernels.lanes import move_pair, prefetch
+from blocks.kernels.lanes import move_pair, prefetch, widest
 from blocks.kernels.rounding import as_voxel, weighted
 
 Array = npt.NDArray[Any]
 
 #: Positions taken at a time.
 _CHUNK = 256
+#: Positions that are looked at together for one that is set aside; a chunk is a whole number of them.
+_FEW = 32
 #: Positions that mostly read the same cache lines.
 _NEAR = 8
 
@@ -54,6 +56,7 @@ def linear_rows(source: Array, frame: Array, points: Array, out: Array, first: i
     -----
     Per voxel: 24 bytes of positions and 8 voxels read; 3 floors, 17 additions, 7 multiplications, 9 conversions.
     """
+    widest()
     places, special, which = np.zeros(_CHUNK, np.uint32), np.zeros(_CHUNK, np.uint32), np.zeros(_CHUNK, np.uint32)
     fractions, lanes = np.zeros((3, _CHUNK)), np.zeros((4, 2 * _CHUNK), source.dtype)
     sy = np.uint64(frame[1, 0])
@@ -94,16 +97,16 @@ def nearest_rows(source: Array, frame: Array, points: Array, out: Array, first: 
     -----
     Per voxel: 24 bytes of positions and one voxel read; 3 floors, 3 additions, 5 integer multiply-adds.
     """
+    widest()
     places, special, which = np.zeros(_CHUNK, np.uint32), np.zeros(_CHUNK, np.uint32), np.zeros(_CHUNK, np.uint32)
     missed = 0
     for begin in range(0, points.shape[1], _CHUNK):
         n = min(_CHUNK, points.shape[1] - begin)
-        places[:], special[:] = 0, 0
-        stride = 1
-        for axis in range(points.shape[0]):
-            line = points[axis, begin : begin + n]
-            _locate_nearest(line, frame[0, axis], frame[1, axis], stride, places, special)
-            stride *= frame[1, axis]
+        px, py, pz = points[0, begin : begin + n], points[1, begin : begin + n], points[-1, begin : begin + n]
+        if points.shape[0] == 3:
+            _nearest(px, py, pz, frame, places, special)
+        else:
+            _nearest_flat(px, py, frame, places, special)
         count = _set_aside(special, n, places, which)
         for channel in range(source.shape[0]):
             voxels = source[channel]
@@ -122,6 +125,7 @@ def nearest_rows(source: Array, frame: Array, points: Array, out: Array, first: 
 @njit(nogil=True, cache=True)
 def _locate(px: Array, py: Array, pz: Array, frame: Array, fractions: Array, places: Array, special: Array) -> None:
     """Find the place of the lower neighbours and the fractions; flag what has not all its pairs in the block."""
+    widest()
     fx, fy, fz = fractions[0], fractions[1], fractions[2]
     x0, y0, z0 = np.int32(frame[0, 0]), np.int32(frame[0, 1]), np.int32(frame[0, 2])
     mx, my, mz = np.uint32(frame[3, 0]), np.uint32(frame[3, 1]), np.uint32(frame[3, 2])
@@ -140,6 +144,7 @@ def _locate(px: Array, py: Array, pz: Array, frame: Array, fractions: Array, pla
 @njit(nogil=True, cache=True)
 def _locate_flat(px: Array, py: Array, frame: Array, fractions: Array, places: Array, special: Array) -> None:
     """Do what :func:`_locate` does in 2D."""
+    widest()
     fx, fy = fractions[0], fractions[1]
     x0, y0 = np.int32(frame[0, 0]), np.int32(frame[0, 1])
     mx, my, sy = np.uint32(frame[3, 0]), np.uint32(frame[3, 1]), np.uint32(frame[1, 0])
@@ -153,27 +158,50 @@ def _locate_flat(px: Array, py: Array, frame: Array, fractions: Array, places: A
 
 
 @njit(nogil=True, cache=True)
-def _locate_nearest(line: Array, first: int, size: int, stride: int, places: Array, special: Array) -> None:
-    """Add one axis to the place of the nearest voxel; flag what is not in the block."""
-    low, end, step = np.int32(first), np.uint32(size), np.uint32(stride)
-    for i in range(line.shape[0]):
-        index = np.uint32(np.int32(np.floor(line[i] + 0.5)) - low)
-        special[i] |= np.uint32(index >= end)
-        places[i] = np.uint32(places[i] + np.uint32(index * step))
+def _nearest(px: Array, py: Array, pz: Array, frame: Array, places: Array, special: Array) -> None:
+    """Find the place of the nearest voxel; flag what is not in the block."""
+    widest()
+    x0, y0, z0 = np.int32(frame[0, 0]), np.int32(frame[0, 1]), np.int32(frame[0, 2])
+    nx, ny, nz = np.uint32(frame[1, 0]), np.uint32(frame[1, 1]), np.uint32(frame[1, 2])
+    sz = np.uint32(frame[1, 0] * frame[1, 1])
+    for i in range(px.shape[0]):
+        ix = np.uint32(np.int32(np.floor(px[i] + 0.5)) - x0)
+        iy = np.uint32(np.int32(np.floor(py[i] + 0.5)) - y0)
+        iz = np.uint32(np.int32(np.floor(pz[i] + 0.5)) - z0)
+        special[i] = np.uint32((ix >= nx) | (iy >= ny) | (iz >= nz))
+        places[i] = np.uint32(np.uint32(iz * sz) + np.uint32(iy * nx) + ix)
+
+
+@njit(nogil=True, cache=True)
+def _nearest_flat(px: Array, py: Array, frame: Array, places: Array, special: Array) -> None:
+    """Do what :func:`_nearest` does in 2D."""
+    widest()
+    x0, y0 = np.int32(frame[0, 0]), np.int32(frame[0, 1])
+    nx, ny = np.uint32(frame[1, 0]), np.uint32(frame[1, 1])
+    for i in range(px.shape[0]):
+        ix = np.uint32(np.int32(np.floor(px[i] + 0.5)) - x0)
+        iy = np.uint32(np.int32(np.floor(py[i] + 0.5)) - y0)
+        special[i] = np.uint32((ix >= nx) | (iy >= ny))
+        places[i] = np.uint32(np.uint32(iy * nx) + ix)
 
 
 @njit(nogil=True, cache=True)
 def _set_aside(special: Array, n: int, places: Array, which: Array) -> int:
     """List the flagged positions and point them at voxel zero of the block; return how many there are."""
-    total = np.uint32(0)
-    for i in range(n):
-        total = np.uint32(total + special[i])
-        places[i] = np.uint32(places[i] * np.uint32(np.uint32(1) - special[i]))
+    widest()
+    special[n:] = 0
     count = 0
-    if total > 0:
-        for i in range(n):
-            which[count] = np.uint32(i)
-            count += special[i]
+    for begin in range(0, _CHUNK, _FEW):
+        some = np.uint32(0)
+        for i in range(begin, begin + _FEW):
+            some = np.uint32(some | special[i])
+        if some == 0:
+            continue
+        for i in range(begin, begin + _FEW):
+            if special[i] != 0:
+                which[count] = np.uint32(i)
+                places[i] = np.uint32(0)
+                count += 1
     return count
 
 
@@ -257,6 +285,7 @@ def _between(low: Any, high: Any, fraction: float, like: Array) -> float:  # noq
 
 @njit(nogil=True, cache=True)
 def _blend(lanes: Array, fractions: Array, out: Array) -> None:
+    widest()
     a, b, c, d = lanes[0], lanes[1], lanes[2], lanes[3]
     fx, fy, fz = fractions[0], fractions[1], fractions[2]
     for i in range(out.shape[0]):
