@@ -21,6 +21,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "pyramid": ("write a store's coarser levels again", "Images"),
     "warp": ("resample a store through transforms onto another store's grid", "Images"),
     "field": ("write transforms as one displacement field", "Images"),
+    "cluster": ("start a Dask cluster for the commands above, here, over SSH, on SLURM or Kubernetes", "Images"),
     "build": ("build a dataset's cases from its provider's archive", "Corpus"),
     "verify": ("compare every file of the corpus with the recorded checksums", "Corpus"),
     "setup": ("make a method's own environment", "Methods and results"),
@@ -33,6 +34,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 #: name -> the words after it, for commands that take several files or cases: the library would call them all ARGS.
 USAGE: dict[str, str] = {
     "warp": "MOVING TRANSFORM [TRANSFORM ...] OUT --like FIXED [OPTIONS]",
+    "cluster": "[FILE] [OPTIONS]",
     "field": "TRANSFORM [TRANSFORM ...] OUT --like FIXED [OPTIONS]",
     "build": "DATASET [CASE ...] [OPTIONS]",
     "verify": "[DATASET [CASE ...]] [OPTIONS]",

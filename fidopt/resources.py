@@ -61,11 +61,11 @@ class Roots:
         msg = f"{kind}: there is no {name!r} in {looked}; there are: {known}"
         raise UsageError(msg)
 
-    def each(self, kind: str) -> Iterator[Path]:
-        """Yield every folder of a kind, a name once, the first share's first."""
+    def each(self, kind: str, pattern: str = "*/") -> Iterator[Path]:
+        """Yield every folder of a kind, or its files of a pattern, a name once, the first share's first."""
         seen: set[str] = set()
         for root in self.share:
-            for path in sorted((root / kind).glob("*/")):
+            for path in sorted((root / kind).glob(pattern)):
                 if path.name not in seen and not path.name.startswith((".", "_")):
                     seen.add(path.name)
                     yield path

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fidopt.commands.options import Json, Overwrite
+from fidopt.commands.options import Compute, Json, Overwrite
 from fidopt.commands.output import progress, show, show_json
 from fidopt.errors import UsageError
 
@@ -11,6 +11,7 @@ def field(
     *transforms: str,
     like: str,
     overwrite: Overwrite = False,
+    compute: Compute | None = None,
     json: Json = False,
 ) -> int:
     """Write transforms as one displacement field.
@@ -35,8 +36,10 @@ def field(
         msg = "field expects at least one TRANSFORM, and OUT; see `fidopt field --help`"
         raise UsageError(msg)
     *sources, out = transforms
-    with progress(f"writing {out}") as report:
-        done = resampling.write_displacement(sources, out, like=like, overwrite=overwrite, progress=report)
+    with (compute or Compute()).place() as place, progress(f"writing {out}") as report:
+        done = resampling.write_displacement(
+            sources, out, like=like, overwrite=overwrite, client=place.client, progress=report
+        )
     shape = [int(n) for n in done.image.shape]
     if json:
         show_json({"path": out, "shape": shape, "dtype": str(done.image.dtype), "state": done.state})

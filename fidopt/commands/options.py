@@ -2,18 +2,52 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from fidopt import resources
+from fidopt.commands.output import say
+
+if TYPE_CHECKING:
+    from fidopt.cluster import Place
 
 #: ``--json``: one JSON document on stdout and nothing else there.
 Json = Annotated[bool, Parameter(name="--json", negative=(), help="print one JSON document on stdout")]
 #: ``--overwrite``: replace an output made from something else.
 Overwrite = Annotated[bool, Parameter(negative=(), help="replace an output that was made from something else")]
+#: ``--memory``: the budget of one worker.
+Memory = Annotated[str | None, Parameter(help="the most memory that a worker may use, such as 2GiB")]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Compute:
+    """Where it computes.
+
+    Parameters
+    ----------
+    cluster
+        a Dask scheduler's address, tcp://HOST:PORT, or a deploy file, whose cluster is started for as long as this
+        runs; by default this machine's cores
+    memory
+        the most memory that a worker may use, such as 2GiB
+    dashboard
+        say where the dashboard is; without --cluster, start worker processes on this machine
+    """
+
+    cluster: str | None = None
+    memory: str | None = None
+    dashboard: Annotated[bool, Parameter(negative=())] = False
+
+    def place(self) -> AbstractContextManager[Place]:
+        """Return a context with the cluster these options name, and with what one task may hold."""
+        from fidopt.cluster import computing
+
+        return computing(self.cluster, memory=self.memory, dashboard=self.dashboard, say=say)
 
 
 @Parameter(name="*")

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from fidopt.commands.options import Json
+from fidopt.commands.options import Compute, Json
 from fidopt.commands.output import progress, show, show_json
 
 
@@ -15,6 +15,7 @@ def pyramid(
     /,
     *,
     labels: Annotated[bool, Parameter(negative=())] = False,
+    compute: Compute | None = None,
     json: Json = False,
 ) -> int:
     """Write a store's coarser levels again from its level 0.
@@ -35,8 +36,8 @@ def pyramid(
     from blocks.image import levels_of
     from fidopt.images.readers import refusing
 
-    with refusing(store), progress(f"levels of {store}") as report:
-        rewrite_levels(store, kind="labels" if labels else None, progress=report)
+    with (compute or Compute()).place() as place, refusing(store), progress(f"levels of {store}") as report:
+        rewrite_levels(store, kind="labels" if labels else None, progress=report, client=place.client)
     levels = [list(level.shape) for level in levels_of(store)]
     if json:
         show_json({"path": store, "levels": levels})

@@ -1,0 +1,163 @@
+"""Where a command computes: what its words mean, what is said of the dashboard, what is refused."""
+
+from __future__ import annotations
+
+import logging
+
+import dask
+import pytest
+
+from fidopt.cluster import computing, connect, deployment
+from fidopt.cluster.starting import require, start
+from fidopt.descriptors.deployment import Address, Kubernetes, Local, Slurm, Ssh
+from fidopt.errors import MissingError, UsageError
+
+
+class SlowToGo:
+    """A cluster whose workers are slow to go, as on a busy machine."""
+
+    scheduler_address = "tcp://127.0.0.1:1"
+
+    def __init__(self, **_options):
+        pass
+
+    def __enter__(self):
+        logging.getLogger("distributed.nanny").warning("worker restarted")
+        return self
+
+    def __exit__(self, *_error):
+        logging.getLogger("distributed.nanny").warning("still alive")
+
+
+class Client:
+    dashboard_link = "http://127.0.0.1:8787/status"
+
+    def __init__(self, *_cluster, **_options):
+        pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_error):
+        pass
+
+
+@pytest.fixture
+def busy(monkeypatch):
+    monkeypatch.setattr("distributed.LocalCluster", SlowToGo)
+    monkeypatch.setattr("distributed.Client", Client)
+
+
+def test_a_warning_of_work_that_is_done_is_not_printed(busy, caplog):
+    logger = logging.getLogger("distributed.nanny")
+    logger.addHandler(caplog.handler)
+    before, said = logger.level, []
+    try:
+        with connect(dashboard=True, say=said.append):
+            pass
+    finally:
+        logger.removeHandler(caplog.handler)
+    messages = set(caplog.messages)
+    assert said == ["dashboard: http://127.0.0.1:8787/status"]
+    assert "worker restarted" in messages
+    assert "still alive" not in messages
+    assert logger.level == before
+
+
+def test_without_options_there_is_no_cluster():
+    with connect() as client:
+        assert client is None
+
+
+@pytest.mark.parametrize(
+    ("word", "kind"),
+    [
+        ("local", Local),
+        ("ssh.yml", Ssh),
+        ("deploy/slurm.yml", Slurm),
+        ("kubernetes", Kubernetes),
+        ("tcp://127.0.0.1:1", Address),
+    ],
+)
+def test_a_word_is_an_address_or_a_deploy_file_or_its_name(word, kind, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert type(deployment(word)) is kind
+
+
+def test_a_file_that_is_there_goes_before_one_that_comes_along(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "local").write_text("kind: local\nworkers: 7\n")
+    mine = deployment("local")
+    assert isinstance(mine, Local)
+    assert mine.workers == 7
+
+
+def test_a_word_that_is_neither_lists_the_names():
+    with pytest.raises(UsageError, match=r"\(kubernetes, local, slurm, ssh\); got 'nowhere'"):
+        deployment("nowhere")
+
+
+def test_memory_for_one_task_leaves_one_thread_of_this_process():
+    with computing(memory="640MiB") as place:
+        pool = dask.config.get("pool")
+        threads = pool._max_workers
+        assert place.client is None
+    assert threads * place.task_bytes <= (640 - 350) << 20
+    assert dask.config.get("pool", None) is None
+
+
+@pytest.mark.parametrize("memory", ["much", "0", "-1GiB", "", "639MiB"])
+def test_memory_that_is_no_size_or_too_little_is_refused(memory):
+    with pytest.raises(UsageError, match="--memory expects"), computing(memory=memory):
+        pass
+
+
+def test_a_missing_package_is_named_with_the_command_that_installs_it():
+    with pytest.raises(MissingError, match=r"a cluster needs no-such-thing: pip install 'fidopt\[cluster\]'"):
+        require("no_such_thing", "a cluster")
+
+
+@pytest.mark.parametrize(
+    ("started", "module", "said"),
+    [
+        (Ssh(hosts=("a",), cores=1, memory="1GiB"), "asyncssh", "asyncssh"),
+        (Slurm(workers=1, cores=1, memory="1GiB", walltime="01:00:00"), "dask_jobqueue", "dask-jobqueue"),
+        (Kubernetes(image="i", workers=1, cores=1, memory="1GiB"), "dask_kubernetes", "dask-kubernetes"),
+    ],
+)
+def test_each_kind_says_which_package_it_needs(started, module, said, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == module else name)
+    with pytest.raises(MissingError, match=f"needs {said}: pip install"), start(started):
+        pass
+
+
+def test_without_sbatch_there_is_no_slurm(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: name)
+    monkeypatch.setenv("PATH", "")
+    slurm = Slurm(workers=1, cores=1, memory="1GiB", walltime="01:00:00")
+    with pytest.raises(MissingError, match="there is no sbatch here"), start(slurm):
+        pass
+
+
+def test_without_a_kubeconfig_there_is_no_kubernetes(monkeypatch, tmp_path):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: name)
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    kubernetes = Kubernetes(image="i", workers=1, cores=1, memory="1GiB")
+    with pytest.raises(MissingError, match=r"there is no kubeconfig at .*none"), start(kubernetes):
+        pass
+
+
+def test_the_description_for_kubernetes_has_the_limits_and_the_volume():
+    pytest.importorskip("dask_kubernetes", reason="pip install 'fidopt[kubernetes]'")
+    from fidopt.cluster.budget import plan
+    from fidopt.cluster.kubernetes import spec
+
+    wanted = Kubernetes(image="i", workers=3, cores=4, memory="2GiB", claim="stores", mount="/images")
+    worker = spec(wanted, plan(wanted))["spec"]["worker"]
+    container = worker["spec"]["containers"][0]
+    assert worker["replicas"] == 3
+    assert ["--nthreads", "4", "--memory-limit", str(2 << 30)] == container["args"][2:6]
+    assert container["resources"]["limits"] == {"cpu": "4", "memory": str((2 << 30) + (512 << 20))}
+    assert container["volumeMounts"] == [{"name": "stores", "mountPath": "/images"}]
+    assert worker["spec"]["volumes"][0]["persistentVolumeClaim"] == {"claimName": "stores"}
