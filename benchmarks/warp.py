@@ -136,7 +136,7 @@ def ours(volume: Volume, case: str) -> Callable[[], object]:
 
     def run() -> object:
         warped = blocks.warp(image, transform, volume.grid, interpolation=how, shard=shard)
-        return warped.compute(scheduler="synchronous")
+        return blocks.compute(warped)
 
     return run
 

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from blocks.execute import write_image
+    from blocks.execute import compute, write_image
     from blocks.graphs.overlap import overlap
     from blocks.graphs.pyramid import pyramid
     from blocks.graphs.warp import displacement, warp
@@ -26,6 +26,7 @@ __all__ = [
     "DisplacementField",
     "Grid",
     "Region",
+    "compute",
     "displacement",
     "grid_of",
     "image_of",
@@ -43,6 +44,7 @@ _MODULES = {
     "DisplacementField": "blocks.transforms",
     "Grid": "blocks.grid",
     "Region": "blocks.region",
+    "compute": "blocks.execute",
     "displacement": "blocks.graphs.warp",
     "grid_of": "blocks.image",
     "image_of": "blocks.image",
