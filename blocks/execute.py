@@ -54,10 +54,10 @@ def compute(*lazy: Any, client: Any = None) -> Any:  # noqa: ANN401 - whatever D
     return results[0] if len(results) == 1 else results
 
 
-def _only_task(value: object) -> tuple[Any, ...] | None:
+def _only_task(value: Any) -> tuple[Any, ...] | None:  # noqa: ANN401 - whatever Dask can compute
     """Return the key of the one warp task that computes an image; None where there are others, or other tasks."""
-    data = getattr(value, "data", None)
-    if not isinstance(value, xr.DataArray) or getattr(data, "npartitions", 0) != 1:
+    data: Any = value.data if isinstance(value, xr.DataArray) else None
+    if getattr(data, "npartitions", 0) != 1:
         return None
     key = next(flatten(data.__dask_keys__()))
     return key if getattr(data.dask.get(key), "func", None) is compute_shard else None
