@@ -188,6 +188,32 @@ def halves(region: Region) -> list[Region]:
     return [first, Region(tuple(middle if k == axis else v for k, v in enumerate(region.start)), region.stop)]
 
 
+def morton(indices: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """Return indices in Morton order: neighbours in space mostly follow one another, so what they share is read once.
+
+    Parameters
+    ----------
+    indices
+        Shards, an entry an axis, none negative.
+
+    Returns
+    -------
+    list
+        The same indices. The bits of the axes are interleaved, the last axis changing fastest; beyond 63 bits in all
+        the lowest ones are left out, and what is then equal stays in the order given.
+    """
+    if not indices:
+        return []
+    table = np.asarray(indices, dtype=np.uint64).reshape(len(indices), -1)
+    moving = table[:, table.max(axis=0) > 0]
+    bits = int(moving.max(initial=0)).bit_length()
+    code = np.zeros(len(table), dtype=np.uint64)
+    for bit in range(bits - 1, max(bits - 63 // max(moving.shape[1], 1), 0) - 1, -1):
+        for along in moving.T:
+            code = (code << np.uint64(1)) | ((along >> np.uint64(bit)) & np.uint64(1))
+    return [indices[k] for k in np.argsort(code, kind="stable").tolist()]
+
+
 def _join(one: Region, other: Region) -> Region:
     if one.empty or other.empty:
         return other if one.empty else one
