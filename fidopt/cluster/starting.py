@@ -129,6 +129,8 @@ def _ssh(ssh: Ssh) -> Iterator[Any]:
         "known_hosts": None if ssh.known_hosts is None else str(Path(ssh.known_hosts).expanduser()),
     }
     worker = {"n_workers": workers.workers, "nthreads": workers.threads, "memory_limit": workers.memory}
+    # A worker whose scheduler went away while it started does not stay behind.
+    alone = {"protocol": protocol, "dashboard": False, "dashboard_address": f"{HOST}:0", "death_timeout": "60s"}
     try:
         # What is configured here is handed to the processes there, the certificates' paths among it.
         with dask.config.set(_tls_config(ssh.tls)):
@@ -136,7 +138,7 @@ def _ssh(ssh: Ssh) -> Iterator[Any]:
                 [ssh.scheduler or ssh.hosts[0], *ssh.hosts],
                 connect_options={"port": ssh.port} | {key: value for key, value in given.items() if value is not None},
                 scheduler_options={"dashboard_address": ssh.dashboard, "protocol": protocol},
-                worker_options={**worker, "protocol": protocol, "dashboard": False, "dashboard_address": f"{HOST}:0"},
+                worker_options={**worker, **alone},
                 remote_python=ssh.python or sys.executable,
                 security=security(ssh),
             )

@@ -132,6 +132,7 @@ class Ssh(Started):
 
     kind: Literal["ssh"] = "ssh"
     hosts: tuple[Text, ...] = Field(min_length=1)
+    workers: PositiveInt = 1
     scheduler: Text | None = None
     user: Text | None = None
     port: Annotated[int, Field(ge=1, le=65535)] = 22
