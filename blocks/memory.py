@@ -6,6 +6,13 @@ from __future__ import annotations
 _BUFFERS = 4 << 20
 #: Bytes of a coefficient of the cubic interpolation, float64.
 _COEFFICIENT = 8
+#: A block of the lattice that reductions run over, 66 voxels a side with its halo: its vectors and determinants in
+#: float64, and the logarithms taken from them.
+_LATTICE_BLOCK = 66**3 * 8 * 8
+#: Bytes a voxel's corner: its neighbourhood in either map, and the distance to the nearest surface along one axis.
+_CORNER = 2 + 4
+#: Bytes of a corner on a surface: its place, its distance and its area.
+_SURFACE = 8 + 8 + 8
 
 
 def warp_bytes(
@@ -61,3 +68,35 @@ def displacement_bytes(written: int, *, ndim: int, itemsize: int, lattice: int =
         Bytes of what is read of a lazy displacement field.
     """
     return written * ndim * itemsize + lattice + _BUFFERS
+
+
+def regularity_bytes(box: int, *, ndim: int, itemsize: int, masked: int = 0, chunk: int = 0) -> int:
+    """Return the most bytes that measuring the determinants of one tile of a field holds at a time.
+
+    Parameters
+    ----------
+    box
+        Voxels of the tile and of the halo around it.
+    ndim
+        Components of a displacement.
+    itemsize
+        Bytes of a component.
+    masked
+        Bytes of the tile's masks.
+    chunk
+        Bytes of one decoded chunk of a stored field, held while the box is assembled.
+    """
+    return box * ndim * itemsize + masked + chunk + _LATTICE_BLOCK
+
+
+def surface_bytes(box: int, *, corners: int) -> int:
+    """Return the most bytes that the surface distances of one label hold at a time, in its joint box.
+
+    Parameters
+    ----------
+    box
+        Corners of the voxels of the box: one more than its voxels an axis.
+    corners
+        Most corners that lie on one of the two surfaces; all of the box's where nothing is known.
+    """
+    return box * _CORNER + 2 * corners * _SURFACE + _BUFFERS

@@ -7,7 +7,7 @@ for a linear field on any grid, oblique or flipped. Inside the image these are L
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numba
@@ -104,14 +104,43 @@ def partial(
     mask
         The voxels that count, shaped like ``region``; all of them by default.
     """
-    read = region.expand(HALO).clip(grid.shape)
-    values = determinant(vectors, grid)[region.relative_to(read.start).slices]
-    counted = values if mask is None else values[mask]
-    inner = Region((margin,) * grid.ndim, tuple(n - margin for n in grid.shape)).intersect(region)
-    inside = inner.relative_to(region.start).slices
-    kept = values[inside] if mask is None else values[inside][mask[inside]]
-    logarithm = np.log(np.clip(kept + offset, 1e-9, 1e9))
-    return Regularity(int(counted.size), int(np.count_nonzero(counted <= 0)), moments.partial(logarithm))
+    return _added(_values(vectors, grid, region), grid, region=region, mask=mask, margin=margin, offset=offset)
+
+
+def partials(
+    read: Callable[[Region], npt.NDArray[np.floating]],
+    grid: Grid,
+    *,
+    region: Region,
+    inside: Sequence[Callable[[Region], Mask] | None] = (None,),
+    margin: int = MARGIN,
+    offset: float = OFFSET,
+) -> Iterator[tuple[tuple[int, ...], tuple[Regularity, ...]]]:
+    """Yield what each block of the fixed lattice inside a region of a field adds, in index order.
+
+    Parameters
+    ----------
+    read
+        Returns the displacement (ndim, ...) over a region of the grid.
+    grid
+        The whole field's grid.
+    region
+        Whole blocks of the lattice, clipped to the grid.
+    inside
+        Each returns which voxels of a region count; None where all of them do. The determinants are taken once.
+
+    Yields
+    ------
+    start, parts
+        First voxel of the block, and one part for each of ``inside``.
+    """
+    for block in region.split((moments.LATTICE,) * grid.ndim):
+        values = _values(read(block.expand(HALO).clip(grid.shape)), grid, block)
+        masks = [None if mask is None else mask(block) for mask in inside]
+        yield (
+            block.start,
+            tuple(_added(values, grid, region=block, mask=mask, margin=margin, offset=offset) for mask in masks),
+        )
 
 
 def combine(parts: Iterable[Regularity]) -> Regularity:
@@ -133,12 +162,30 @@ def regularity(
     offset: float = OFFSET,
 ) -> Regularity:
     """Return the regularity of a whole field in memory, over the blocks of the fixed lattice in index order."""
-    parts = []
-    for region in grid.region.split((moments.LATTICE,) * grid.ndim):
-        block = vectors[(slice(None), *region.expand(HALO).clip(grid.shape).slices)]
-        inside = None if mask is None else mask[region.slices]
-        parts.append(partial(block, grid, region=region, mask=inside, margin=margin, offset=offset))
-    return combine(parts)
+    parts = partials(
+        lambda region: vectors[(slice(None), *region.slices)],
+        grid,
+        region=grid.region,
+        inside=[None if mask is None else lambda region: mask[region.slices]],
+        margin=margin,
+        offset=offset,
+    )
+    return combine(part for _, (part,) in parts)
+
+
+def _values(vectors: npt.NDArray[np.floating], grid: Grid, region: Region) -> Floats:
+    """Return the determinants of a region from its vectors and the halo around them."""
+    read = region.expand(HALO).clip(grid.shape)
+    return determinant(vectors, grid)[region.relative_to(read.start).slices]
+
+
+def _added(values: Floats, grid: Grid, *, region: Region, mask: Mask | None, margin: int, offset: float) -> Regularity:
+    counted = values if mask is None else values[mask]
+    inner = Region((margin,) * grid.ndim, tuple(n - margin for n in grid.shape)).intersect(region)
+    inside = inner.relative_to(region.start).slices
+    kept = values[inside] if mask is None else values[inside][mask[inside]]
+    logarithm = np.log(np.clip(kept + offset, 1e-9, 1e9))
+    return Regularity(int(counted.size), int(np.count_nonzero(counted <= 0)), moments.partial(logarithm))
 
 
 @numba.njit(cache=True, nogil=True)
