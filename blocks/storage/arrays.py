@@ -18,6 +18,7 @@ from zarr.codecs import BloscCodec
 
 from blocks.region import Region
 from blocks.storage.layout import Layout, StoreError
+from blocks.storage.shard_writer import write_whole
 from blocks.storage.shards import ShardReader
 
 Library = Literal["zarr", "tensorstore"]
@@ -167,11 +168,13 @@ def write_shard(array: StoredArray, index: tuple[int, ...], voxels: Voxels) -> i
         raise ValueError(msg)
     file = shard_file(array, index)
     file.unlink(missing_ok=True)
-    handle = _handle(array.path, array.library)
-    if array.library == "tensorstore":
-        handle[region.slices].write(voxels).result()
+    reader = _handle(array.path, "shards") if array.library == "zarr" else None
+    if reader is not None:
+        write_whole(reader, file, voxels)
+    elif array.library == "tensorstore":
+        _handle(array.path, array.library)[region.slices].write(voxels).result()
     else:
-        handle[region.slices] = voxels
+        _handle(array.path, array.library)[region.slices] = voxels
     if not file.is_file():
         msg = f"shard {index} of {array.path} was written but {file} is not there; check the file system"
         raise StoreError(msg)

@@ -26,7 +26,7 @@ from blocks.storage.layout import Layout, StoreError
 Voxels = npt.NDArray[Any]
 
 #: Offset and length in the index of a chunk that holds the fill value and is not stored.
-_ABSENT = 2**64 - 1
+ABSENT = 2**64 - 1
 #: Decodes by what a buffer's own header says.
 _BLOSC = Blosc()
 
@@ -43,11 +43,14 @@ class ShardReader:
         How it is laid out, all axes.
     fill
         Value of what is not stored.
+    codec
+        What its chunks are compressed with.
     """
 
     path: str
     layout: Layout
     fill: bool | float
+    codec: Blosc
 
     @classmethod
     def of(cls, path: str) -> ShardReader | None:
@@ -61,9 +64,10 @@ class ShardReader:
             shard = tuple(said["chunk_grid"]["configuration"]["chunk_shape"])
             names = tuple(said.get("dimension_names") or ("",) * len(chunk))
             layout = Layout(tuple(said["shape"]), chunk, shard, np.dtype(said["data_type"]), names)
+            codec = _codec(**sharding["configuration"]["codecs"][1]["configuration"])
         except (OSError, ValueError, KeyError, TypeError):
             return None
-        return cls(path, layout, said["fill_value"])
+        return cls(path, layout, said["fill_value"], codec)
 
     def read(self, box: Region) -> Voxels:
         """Return the voxels of a box inside the array.
@@ -108,7 +112,7 @@ class ShardReader:
         for box in part.split(chunks):
             corner = tuple((a - f) // n for a, f, n in zip(box.start, first, chunks, strict=True))
             offset, length = (int(v) for v in entries[corner])
-            if offset == _ABSENT:
+            if offset == ABSENT:
                 yield box, np.full(box.shape, self.fill, dtype=self.layout.dtype)
                 continue
             _decode(os.pread(handle, length, offset), length, buffer, f"{file}, chunk {corner}")
@@ -139,6 +143,12 @@ def _decode(stored: bytes, length: int, buffer: Voxels, where: str) -> None:
     except (RuntimeError, ValueError) as error:
         msg = f"{where} is damaged: {error}"
         raise StoreError(msg) from error
+
+
+def _codec(*, cname: str, clevel: int, shuffle: str, typesize: int, blocksize: int) -> Blosc:
+    """Return what compresses as an array's metadata say."""
+    order = {"noshuffle": Blosc.NOSHUFFLE, "shuffle": Blosc.SHUFFLE, "bitshuffle": Blosc.BITSHUFFLE}
+    return Blosc(cname=cname, clevel=clevel, shuffle=order[shuffle], typesize=typesize, blocksize=blocksize)
 
 
 def _is_ours(said: dict[str, Any], sharding: dict[str, Any]) -> bool:
