@@ -19,7 +19,7 @@ from fidopt.runner import methods
 
 @dataclass(frozen=True)
 class Board:
-    """A leaderboard.
+    """A leaderboard; no 95 % interval leaves the range of its metric (:data:`fidopt.leaderboard.lines.RANGES`).
 
     Parameters
     ----------

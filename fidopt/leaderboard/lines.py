@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from statistics import fmean
 
 from fidopt.descriptors.dataset import Dataset
@@ -14,6 +15,13 @@ from fidopt.leaderboard.statistics import t_interval
 UNREGISTERED = "identity"
 #: Metrics that a larger value makes better; of all others a smaller one is.
 HIGHER = frozenset({"dice", "surface_dice", "psnr", "ssim"})
+#: The least and the most that a metric can be; what is not here has no bounds.
+RANGES: Mapping[str, tuple[float, float]] = {
+    "dice": (0.0, 1.0),
+    "surface_dice": (0.0, 1.0),
+    "ssim": (-1.0, 1.0),
+    **dict.fromkeys(("hd95", "tre", "tre_p95", "rtre", "sdlogj", "folds", "mae"), (0.0, inf)),
+}
 #: What a board ranks on, where all complete lines have it and the dataset lists none of it as unranked.
 RANKED = ("dice", "hd95", "surface_dice", "tre", "sdlogj", "mae", "psnr", "ssim")
 #: The order in which a dataset's main measure is looked for among those it ranks.
@@ -24,7 +32,12 @@ COLUMNS = ("dice", "hd95", "surface_dice", "tre", "tre_p95", "rtre", "sdlogj", "
 
 def is_higher_better(metric: str) -> bool:
     """Whether a larger value of a metric is a better one; a set's metric goes as the first set's."""
-    return next((base in HIGHER for base in sorted(COLUMNS, key=len, reverse=True) if metric.startswith(base)), False)
+    return _base(metric) in HIGHER
+
+
+def range_of(metric: str) -> tuple[float, float]:
+    """Return the least and the most that a metric can be; a set's metric goes as the first set's."""
+    return RANGES.get(_base(metric), (-inf, inf))
 
 
 def better_by(metric: str, one: float, other: float) -> float:
@@ -39,7 +52,7 @@ class Mean:
     Parameters
     ----------
     value, low, high
-        The mean and its 95 % t interval; no interval for a single case.
+        The mean and its 95 % t interval, clipped to the metric's range; no interval for a single case.
     cases
         How many cases it is the mean of; those that have no value are counted in ``missing``.
     missing
@@ -151,6 +164,10 @@ def columns(lines: Sequence[BoardLine]) -> tuple[str, ...]:
     return tuple(metric for metric in COLUMNS if metric in there) + tuple(sets)
 
 
+def _base(metric: str) -> str:
+    return next((base for base in sorted(COLUMNS, key=len, reverse=True) if metric.startswith(base)), metric)
+
+
 def _values(metric: str, rows: Mapping[str, Row]) -> dict[str, float]:
     return {case: float(value) for case, row in rows.items() if (value := row.metrics.get(metric)) is not None}
 
@@ -159,11 +176,12 @@ def _mean(metric: str, values: Mapping[str, float], cases: int, reference: Mappi
     numbers = list(values.values())
     value = fmean(numbers)
     interval = t_interval(numbers)
+    least, most = range_of(metric)
     shared = [better_by(metric, values[case], reference[case]) for case in values if case in reference]
     return Mean(
         value,
-        interval[0] if interval else None,
-        interval[1] if interval else None,
+        max(interval[0], least) if interval else None,
+        min(interval[1], most) if interval else None,
         cases=len(numbers),
         missing=cases - len(numbers),
         change=fmean(shared) if len(shared) == len(numbers) else None,

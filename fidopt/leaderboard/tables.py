@@ -196,7 +196,11 @@ def _latex_mean(metric: str, mean: Mean | None) -> str:
         return "--"
     scale, digits = (100, 2) if metric in _PERCENT else (1, _digits(metric))
     text = f"{mean.value * scale:.{digits}f}"
-    return text if mean.high is None else rf"{text} $\pm$ {(mean.high - mean.value) * scale:.{digits}f}"
+    if mean.low is None or mean.high is None:
+        return text
+    # One end may be clipped to the metric's range: the other tells the width.
+    half = max(mean.high - mean.value, mean.value - mean.low)
+    return rf"{text} $\pm$ {half * scale:.{digits}f}"
 
 
 def _escaped(text: str) -> str:
