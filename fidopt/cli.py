@@ -99,7 +99,7 @@ def _dispatch(words: list[str]) -> int:
     try:
         code = app(words, exit_on_error=False, print_error=False)
     except CycloptsError as error:
-        return _refuse(" ".join(str(error).split()) + f"; see `fidopt {words[0]} --help`")
+        return _refuse(" ".join(str(error).split()).rstrip(".") + f"; see `fidopt {words[0]} --help`")
     return int(code or 0)
 
 

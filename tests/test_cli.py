@@ -114,3 +114,8 @@ def test_a_name_is_one_folder_s_and_never_a_path(tmp_path, capsys, name):
 )
 def test_what_the_system_says_becomes_a_sentence(error, sentence):
     assert os_sentence(error).startswith(sentence)
+
+
+def test_a_command_without_its_words_is_refused_in_one_sentence(capsys):
+    assert cli.main(["run"]) == 2
+    assert ".;" not in capsys.readouterr().err
