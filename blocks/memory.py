@@ -13,6 +13,8 @@ _LATTICE_BLOCK = 66**3 * 8 * 8
 _CORNER = 2 + 4
 #: Bytes of a corner on a surface: its place, its distance and its area.
 _SURFACE = 8 + 8 + 8
+#: Bytes of a corner on a surface whose distances are put in order: its rank, and its share of the area twice.
+_SORTED = 8 + 8 + 8
 
 
 def warp_bytes(
@@ -89,14 +91,27 @@ def regularity_bytes(box: int, *, ndim: int, itemsize: int, masked: int = 0, chu
     return box * ndim * itemsize + masked + chunk + _LATTICE_BLOCK
 
 
-def surface_bytes(box: int, *, corners: int) -> int:
-    """Return the most bytes that the surface distances of one label hold at a time, in its joint box.
+def overlap_bytes(voxels: int, *, itemsize: int) -> int:
+    """Return the most bytes that counting the labels of two blocks of so many voxels holds at a time.
 
     Parameters
     ----------
-    box
-        Corners of the voxels of the box: one more than its voxels an axis.
-    corners
-        Most corners that lie on one of the two surfaces; all of the box's where nothing is known.
+    voxels
+        Of one block.
+    itemsize
+        Bytes of a voxel of the wider map; both are turned into one type, which may be twice as wide.
     """
-    return box * _CORNER + 2 * corners * _SURFACE + _BUFFERS
+    return 2 * voxels * (itemsize + min(2 * itemsize, 8)) + _BUFFERS
+
+
+def surface_bytes(corners: int, *, voxels: int) -> int:
+    """Return the most bytes that the distances between two surfaces of one label hold at a time.
+
+    Parameters
+    ----------
+    corners
+        Corners of the voxels of the label's joint box, any of which may lie on a surface.
+    voxels
+        Bytes of both maps' voxels in the box, which are copied out of the maps.
+    """
+    return voxels + corners * (_CORNER + 2 * _SURFACE + _SORTED) + _BUFFERS

@@ -6,6 +6,7 @@ from typing import Any
 
 import xarray as xr
 from dask import delayed
+from dask.base import tokenize
 
 from blocks.graphs.pyramid import as_shards
 from blocks.image.view import channels_of, grid_of
@@ -27,6 +28,8 @@ def overlap(fixed_labels: xr.DataArray, warped_labels: xr.DataArray) -> Any:  # 
     -------
     Delayed
         Computes to :class:`blocks.kernels.overlap.LabelCounts`; :func:`blocks.kernels.overlap.dice` makes Dice of it.
+        Its tasks are named ``label-counts`` and ``label-counts-sum``; :func:`blocks.memory.overlap_bytes` says what
+        one takes.
 
     Raises
     ------
@@ -41,7 +44,12 @@ def overlap(fixed_labels: xr.DataArray, warped_labels: xr.DataArray) -> Any:  # 
         msg = f"label maps are compared voxel by voxel and need one grid, got {grid_of(maps[0])} and {grid_of(maps[1])}"
         raise ValueError(f"{msg}; warp one onto the other's grid first")
     first, second = (as_shards(labels).to_delayed().ravel() for labels in maps)
-    counts = [delayed(partial)(a, b) for a, b in zip(first, second, strict=True)]
+    token = tokenize(first[0].key, second[0].key)
+    pairs = enumerate(zip(first, second, strict=True))
+    counts = [delayed(partial)(a, b, dask_key_name=(f"label-counts-{token}", k)) for k, (a, b) in pairs]
+    level = 0
     while len(counts) > 1:
-        counts = [delayed(combine)(counts[i : i + ARITY]) for i in range(0, len(counts), ARITY)]
+        level, parts = level + 1, [counts[i : i + ARITY] for i in range(0, len(counts), ARITY)]
+        name = f"label-counts-sum-{token}"
+        counts = [delayed(combine)(some, dask_key_name=(name, level, k)) for k, some in enumerate(parts)]
     return counts[0]

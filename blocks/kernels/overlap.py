@@ -91,7 +91,7 @@ def distinct(labels: Labels) -> Integers:
 
 
 def common_type(fixed: Labels, warped: Labels) -> tuple[npt.NDArray[np.integer], npt.NDArray[np.integer]]:
-    """Return both maps in one of the three types that kernels are compiled for: uint8, int32 or int64.
+    """Return both maps in one of the types that kernels are compiled for: uint8, uint16, int32 or int64.
 
     Raises
     ------
@@ -106,7 +106,7 @@ def common_type(fixed: Labels, warped: Labels) -> tuple[npt.NDArray[np.integer],
             msg = f"a label map holds the label {int(labels.max())}, which is beyond the largest int64"
             raise ValueError(msg)
     wide = max((labels.dtype for labels in (fixed, warped)), key=_width)
-    target = (np.uint8, np.int32, np.int64)[_width(wide)]
+    target = (np.uint8, np.uint16, np.int32, np.int64)[_width(wide)]
     return (
         np.ascontiguousarray(fixed).astype(target, copy=False),
         np.ascontiguousarray(warped).astype(target, copy=False),
@@ -114,42 +114,103 @@ def common_type(fixed: Labels, warped: Labels) -> tuple[npt.NDArray[np.integer],
 
 
 def _width(dtype: np.dtype[np.generic]) -> int:
-    if dtype in (np.dtype(bool), np.dtype(np.uint8)):
-        return 0
-    return 1 if np.can_cast(dtype, np.int32) else 2
+    narrow = [np.can_cast(dtype, target) for target in (np.uint8, np.uint16, np.int32)]
+    return narrow.index(True) if any(narrow) else 3
+
+
+#: Voxels looked at a time for where one of the labels changes.
+_PIECE = 4096
+#: Spreads the bits of a label over a table (multiplicative hashing: 2**64 over the golden ratio).
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)
+
+
+@numba.njit(cache=True, nogil=True)
+def _slot(label, keys, rows):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    """Return where in a table a label is, or where it would go: a table is at most half full."""
+    mask = np.uint64(rows.size - 1)
+    slot = ((np.uint64(label) * _SPREAD) >> np.uint64(32)) & mask
+    while rows[slot] >= 0 and keys[slot] != label:
+        slot = (slot + np.uint64(1)) & mask
+    return slot
+
+
+@numba.njit(cache=True, nogil=True)
+def _with_room(keys, rows, counts, n, room):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    """Return tables that have room for so many more labels, with the rows there are."""
+    if 2 * (n + room) <= rows.size:
+        return keys, rows, counts
+    size = rows.size
+    while 2 * (n + room) > size:
+        size *= 2
+    more, places, wider = np.zeros(size, np.int64), np.full(size, -1, np.int64), np.zeros((3, size // 2), np.int64)
+    wider[:, :n] = counts[:, :n]
+    for k in range(rows.size):
+        if rows[k] >= 0:
+            slot = _slot(keys[k], more, places)
+            more[slot], places[slot] = keys[k], rows[k]
+    return more, places, wider
+
+
+@numba.njit(cache=True, nogil=True)
+def _runs(a, b, changes, starts):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    """Write where runs of equal pairs start in a piece, and then its end; return how many runs there are."""
+    length = a.size
+    changes[0] = 1
+    for i in range(1, length):
+        changes[i] = (a[i] != a[i - 1]) | (b[i] != b[i - 1])
+    changes[length:] = 0
+    words = changes.view(np.uint64)
+    n = 0
+    for word in range((length + 7) // 8):
+        if words[word] != 0:
+            for i in range(8 * word, 8 * word + 8):
+                starts[n] = i
+                n += changes[i]
+    starts[n] = length
+    return n
+
+
+@numba.njit(cache=True, nogil=True)
+def _add(a, b, starts, runs, keys, rows, counts, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    """Add the runs of a piece to the counts; return how many rows there are then."""
+    first, second, both = counts[0], counts[1], counts[2]
+    for k in range(runs):
+        start = starts[k]
+        run = starts[k + 1] - start
+        one, other = np.int64(a[start]), np.int64(b[start])
+        slot = _slot(one, keys, rows)
+        if rows[slot] < 0:
+            keys[slot], rows[slot] = one, n
+            n += 1
+        row = rows[slot]
+        first[row] += run
+        both[row] += run * (one == other)
+        slot = _slot(other, keys, rows)
+        if rows[slot] < 0:
+            keys[slot], rows[slot] = other, n
+            n += 1
+        second[rows[slot]] += run
+    return n
 
 
 @numba.njit(cache=True, nogil=True)
 def _count(fixed, warped):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-    # Rows of the table, ascending; `n` of them are in use.
-    ids = np.zeros(64, dtype=np.int64)
-    counts = np.zeros((3, 64), dtype=np.int64)
+    """Return the labels, ascending, and their voxels (3, n).
+
+    Per voxel both labels are compared with those before them, all of a piece at once; eight answers that nothing
+    changed are one comparison. Per run of equal pairs: two look-ups, three additions.
+    """
+    keys, rows, counts = np.zeros(256, np.int64), np.full(256, -1, np.int64), np.zeros((3, 128), np.int64)
+    changes, starts = np.zeros(_PIECE, np.uint8), np.zeros(_PIECE + 1, np.int64)
     n = 0
-    start = 0
-    size = fixed.size
-    while start < size:
-        first = fixed[start]
-        second = warped[start]
-        stop = start + 1
-        while stop < size and fixed[stop] == first and warped[stop] == second:
-            stop += 1
-        for column in range(2):
-            label = np.int64(first) if column == 0 else np.int64(second)
-            row = np.searchsorted(ids[:n], label)
-            if row == n or ids[row] != label:
-                if n == ids.size:
-                    ids = np.concatenate((ids, np.zeros_like(ids)))
-                    counts = np.concatenate((counts, np.zeros_like(counts)), axis=1)
-                for k in range(n, row, -1):
-                    ids[k] = ids[k - 1]
-                    for c in range(3):
-                        counts[c, k] = counts[c, k - 1]
-                ids[row] = label
-                for c in range(3):
-                    counts[c, row] = 0
-                n += 1
-            counts[column, row] += stop - start
-            if column == 1 and first == second:
-                counts[2, row] += stop - start
-        start = stop
-    return ids[:n].copy(), counts[:, :n].copy()
+    for first in range(0, fixed.size, _PIECE):
+        a, b = fixed[first : first + _PIECE], warped[first : first + _PIECE]
+        runs = _runs(a, b, changes, starts)
+        keys, rows, counts = _with_room(keys, rows, counts, n, 2 * runs)
+        n = _add(a, b, starts, runs, keys, rows, counts, n)
+    ids = np.zeros(n, np.int64)
+    for slot in range(rows.size):
+        if rows[slot] >= 0:
+            ids[rows[slot]] = keys[slot]
+    order = np.argsort(ids)
+    return ids[order], counts[:, :n][:, order]

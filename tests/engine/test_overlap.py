@@ -1,12 +1,14 @@
 """Label counts of two maps, block by block."""
 
 import csv
+import tracemalloc
 
 import dask
 import dask.array as da
 import numpy as np
 import pytest
 import SimpleITK as sitk  # noqa: N813 - the name the field knows
+from dask.utils import key_split
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,6 +17,7 @@ from blocks.execute import compute
 from blocks.grid import Grid
 from blocks.image import image_of
 from blocks.kernels import overlap
+from blocks.memory import overlap_bytes
 
 
 def _direct(fixed: np.ndarray, warped: np.ndarray) -> dict[int, tuple[int, int, int]]:
@@ -130,6 +133,24 @@ def test_lazy_counts_are_those_of_the_whole_for_any_chunks(chunks):
     with dask.config.set(scheduler=_refuse):
         lazy = blocks.overlap(_image(fixed, chunks), _image(warped, (40, 50, 60)))
     assert _as_dict(compute(lazy)) == _direct(fixed, warped)
+
+
+def test_tasks_say_in_the_dashboard_that_they_count_labels():
+    labels = np.zeros((600, 300, 10), dtype=np.uint8)
+    image = image_of(labels, Grid.of(labels.shape), kind="labels")
+    names = {key_split(key) for key in blocks.overlap(image, image).dask}
+    assert {"label-counts", "label-counts-sum"} <= names
+
+
+def test_what_a_pair_of_blocks_takes_is_known_before_it_is_counted():
+    for dtype in (np.uint8, np.int16, np.int64):
+        fixed = np.random.default_rng(0).integers(0, 100, (150, 160, 170)).astype(dtype)
+        overlap.partial(fixed, fixed)
+        tracemalloc.start()
+        overlap.partial(fixed, fixed)
+        taken = tracemalloc.get_traced_memory()[1] + 2 * fixed.nbytes
+        tracemalloc.stop()
+        assert taken <= overlap_bytes(fixed.size, itemsize=fixed.itemsize) <= 3 * taken + (4 << 20)
 
 
 def test_many_shards_are_added_up_in_a_tree():
