@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from fidopt.building.records import BuildRecord, by_entry, entry_digests, file_digests, read_record
@@ -88,7 +89,10 @@ def verify(
         if progress:
             progress(done, len(names))
         recorded = known.cases.get(name) if known else None
-        found += _verify_case(dataset, name, recorded, roots)
+        here = list(_verify_case(dataset, name, recorded, roots))
+        told = {difference.path for difference in here}
+        hollow = _hollow(case_dir(roots, dataset, name))
+        found += [*here, *(Difference(name, path, "extra") for path in hollow if path not in told)]
     return found
 
 
@@ -111,6 +115,15 @@ def _verify_case(dataset: Dataset, name: str, recorded: Mapping[str, str] | None
             yield Difference(name, entry, "rebuilt" if entry in expected else "extra")
         else:
             yield from _inside(name, entry, have, local, known=entry in expected or entry in mine)
+
+
+def _hollow(folder: Path) -> list[str]:
+    """Return the links to nothing and the empty folders of a case: they hold no byte that a checksum could tell."""
+    return sorted(
+        path.relative_to(folder).as_posix()
+        for path in folder.rglob("*")
+        if not path.exists() or (path.is_dir() and not any(path.iterdir()))
+    )
 
 
 def _inside(

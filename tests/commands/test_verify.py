@@ -77,6 +77,17 @@ def test_a_truncated_landmark_file_is_exit_code_one_and_named(places, capsys):
     assert err.startswith(f"{path} differs from its checksum")
 
 
+def test_a_link_to_nothing_and_an_empty_folder_are_named(places, capsys):
+    folder, options = places
+    (folder / "gone").symlink_to(folder / "nowhere")
+    (folder / "truth" / "empty").mkdir()
+    capsys.readouterr()
+    assert main(["verify", "dots", *options]) == 1
+    err = capsys.readouterr().err
+    assert f"{folder}/gone is not part of the case" in err
+    assert f"{folder}/truth/empty is not part of the case" in err
+
+
 def test_json_lists_every_difference_and_nothing_else_is_printed(places, capsys):
     folder, options = places
     (folder / "stray").write_text("")
