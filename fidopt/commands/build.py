@@ -43,7 +43,7 @@ def build(
         built = building.build(described, cases, roots=roots, overwrite=overwrite, progress=report)
     if record:
         path = building.record(described, {one.case: one.checksums for one in built}, roots=roots)
-        say(f"checksums of {len(built)} cases recorded in {path}")
+        say(f"checksums of {len(built)} case{'s' * (len(built) != 1)} recorded in {path}")
     if json:
         rows = [
             {"case": b.case, "folder": str(b.folder), "done": b.done, "recorded": "match" if record else b.recorded}
