@@ -119,3 +119,11 @@ def test_what_the_system_says_becomes_a_sentence(error, sentence):
 def test_a_command_without_its_words_is_refused_in_one_sentence(capsys):
     assert cli.main(["run"]) == 2
     assert ".;" not in capsys.readouterr().err
+
+
+def test_a_zero_byte_tiff_is_one_clear_line(tmp_path, capsys):
+    (tmp_path / "empty.tif").touch()
+    assert cli.main(["convert", str(tmp_path / "empty.tif"), str(tmp_path / "out.ome.zarr")]) == 2
+    err = capsys.readouterr().err
+    assert "empty.tif" in err
+    assert err.count("\n") == 1
