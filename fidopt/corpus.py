@@ -84,6 +84,11 @@ def dataset_folder(name: str, roots: Roots) -> Path:
     return roots.find("datasets", name)
 
 
+def alignment_path(dataset: Dataset, case: str, roots: Roots) -> Path:
+    """Return where the transform that aligns a case's moving image is stored, whether it exists or not."""
+    return dataset_folder(dataset.name, roots) / "alignment" / f"{case}.tfm"
+
+
 def checksums(name: str, roots: Roots) -> Checksums | None:
     """Return the recorded checksums of a dataset, or None where none were recorded."""
     path = dataset_folder(name, roots) / "checksums.json"

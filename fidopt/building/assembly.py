@@ -131,7 +131,12 @@ def _build_all(
             progress(done, len(names))
         new = scratch / "built" / name
         with _naming_the_case(prepared / name, f"{dataset.name}/{name}"):
-            _assemble(dataset, name, prepared / name, new, roots=roots)
+            if dataset.large:
+                from fidopt.building.large import LargeCase, assemble_large  # and with it dask-image
+
+                assemble_large(LargeCase(dataset, name, source, prepared / name, new, scratch / "spool", roots))
+            else:
+                _assemble(dataset, name, prepared / name, new, roots=roots)
         shutil.rmtree(prepared / name)
         built = BuildRecord(fidopt=__version__, inputs=inputs, files=file_digests(new))
         final = case_dir(roots, dataset, name)

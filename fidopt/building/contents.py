@@ -66,29 +66,35 @@ def read_contents(entries: Mapping[str, Path], dataset: Dataset) -> Contents:
             unit = dataset.unit if dataset.dimension == 2 else None
             images[entry] = read_image(path, labels=is_labels(entry), unit=unit)
     contents = Contents(images, points)
-    problems = [*_images_problems(contents, dataset), *_points_problems(contents), *_sets_problems(contents, dataset)]
-    if problems:
+    if found := list(problems(contents, dataset)):
         folder = next(iter(entries.values())).parent
-        msg = "\n".join(f"{folder}: {problem}" for problem in problems)
+        msg = "\n".join(f"{folder}: {problem}" for problem in found)
         raise InputError(msg)
     return contents
 
 
-def _images_problems(contents: Contents, dataset: Dataset) -> Iterator[str]:
+def problems(contents: Contents, dataset: Dataset, *, voxels: bool = True) -> Iterator[str]:
+    """Yield what of a case is not as the descriptor says, the values of its label maps only where ``voxels``."""
+    yield from _images_problems(contents, dataset, voxels=voxels)
+    yield from _points_problems(contents)
+    yield from _sets_problems(contents, dataset)
+
+
+def _images_problems(contents: Contents, dataset: Dataset, *, voxels: bool) -> Iterator[str]:
     for entry, image in contents.images.items():
         grid = grid_of(image)
         if grid.ndim != dataset.dimension:
             yield f"{entry}: must have {dataset.dimension} dimensions as dataset.json says, got shape {grid.shape}"
             continue
-        if is_labels(entry):
-            yield from _label_problems(entry, image, dataset)
+        if voxels and is_labels(entry):
+            yield from label_problems(entry, np.unique(np.asarray(image.values)), dataset)
         beside = contents.images.get(side(entry))
         if beside is not None and not grid.matches(grid_of(beside)):
             yield f"{entry}: must lie on the grid of {side(entry)}, got {grid} and {grid_of(beside)}"
 
 
-def _label_problems(entry: str, image: xr.DataArray, dataset: Dataset) -> Iterator[str]:
-    values = np.unique(np.asarray(image.values))
+def label_problems(entry: str, values: npt.NDArray[np.generic], dataset: Dataset) -> Iterator[str]:
+    """Yield what is wrong with the values (each once) that a mask or a label map holds."""
     if "_labels" in entry:
         known = {0, *(int(value) for value in dataset.truth.labels)}
         strange = (

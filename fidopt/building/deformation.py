@@ -18,6 +18,7 @@ from pydantic import Field, NonNegativeInt, PositiveInt
 
 from blocks.grid import Grid
 from blocks.transforms import BSpline
+from fidopt.building.appearance import Appearance
 from fidopt.descriptors.base import File, load
 from fidopt.descriptors.dataset import Dataset
 from fidopt.errors import InputError, MissingError
@@ -54,6 +55,9 @@ class Recipe(File):
         Whether the image's faces stay where they are.
     points
         How many landmark pairs are added.
+    appearance
+        What else is done to the moving image of a large dataset; the moving image of another is whatever prepare.py
+        makes.
     """
 
     seed: NonNegativeInt
@@ -62,6 +66,7 @@ class Recipe(File):
     reach: Annotated[float, Field(gt=0)]
     border: Literal["still", "free"] = "still"
     points: PositiveInt = 100
+    appearance: Appearance | None = None
 
 
 def recipe_path(dataset: Dataset, roots: Roots) -> Path:

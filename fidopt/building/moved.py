@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -38,14 +39,19 @@ def move(contents: Contents, deformation: Deformation, recipe: Recipe, *, name: 
     """
     images = {entry: _moved_image(entry, image, deformation) for entry, image in contents.images.items()}
     moving = grid_of(contents.images["moving"])
-    points = {
-        entry: _pairs(deformation, values, moving) if side(entry) == "moving" else values
-        for entry, values in contents.points.items()
-    }
+    points = moved_points(contents.points, deformation, moving)
     fixed, pairs = drawn_pairs(contents.images["fixed"], moving, deformation, recipe, name=name)
     for entry, drawn in (("truth/fixed_landmarks", fixed), ("truth/moving_landmarks", pairs)):
         points[entry] = np.concatenate([points[entry], drawn]) if entry in points else drawn
     return replace(contents, images=images, points=points)
+
+
+def moved_points(points: Mapping[str, Floats], deformation: Deformation, moving: Grid) -> dict[str, Floats]:
+    """Return a case's points, those of the moving side where the deformation's inverse takes them."""
+    return {
+        entry: _pairs(deformation, values, moving) if side(entry) == "moving" else values
+        for entry, values in points.items()
+    }
 
 
 def drawn_pairs(
@@ -64,15 +70,38 @@ def drawn_pairs(
         When the body is empty, or hardly a point of it has its pair inside.
     """
     grid = grid_of(fixed)
-    voxels = np.argwhere(body(fixed))
+    return pairs_within(np.argwhere(body(fixed)), grid, deformation, recipe, fixed=grid, moving=moving, name=name)
+
+
+def pairs_within(
+    voxels: npt.NDArray[np.intp],
+    grid: Grid,
+    deformation: Deformation,
+    recipe: Recipe,
+    *,
+    fixed: Grid,
+    moving: Grid,
+    name: str,
+) -> tuple[Floats, Floats]:
+    """Draw points inside given voxels, each with its pair; as :func:`drawn_pairs`.
+
+    Parameters
+    ----------
+    voxels
+        (n, ndim) indices, array order, of the body.
+    grid
+        Theirs, which may be a coarse level's.
+    fixed, moving
+        Of the two images: a point and its pair lie inside them.
+    """
     random = generator(recipe, f"{name}:points")
     kept: list[Floats] = []
     for _ in range(_ROUNDS if len(voxels) else 0):
         chosen = voxels[random.integers(0, len(voxels), size=recipe.points)]
         fraction = random.integers(0, _FRACTIONS, size=chosen.shape) / _FRACTIONS - 0.5
-        points = rounded(grid.world(chosen + fraction), grid)
+        points = rounded(grid.world(chosen + fraction), fixed)
         pairs = _pairs(deformation, points, moving)
-        inside = moving.inside(pairs)
+        inside = fixed.inside(points) & moving.inside(pairs)
         kept += [np.stack([point, pair]) for point, pair in zip(points[inside], pairs[inside], strict=True)]
         if len(kept) >= recipe.points:
             both = np.stack(kept[: recipe.points])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fidopt import __version__
 from fidopt.building.deformation import recipe_path
-from fidopt.corpus import case_dir, checksums, dataset_folder
+from fidopt.corpus import alignment_path, case_dir, checksums, dataset_folder
 from fidopt.descriptors.base import Digest, File, Text, dump, load
 from fidopt.descriptors.checksums import Checksums
 from fidopt.descriptors.dataset import Dataset
@@ -70,6 +70,10 @@ def inputs_digest(dataset: Dataset, roots: Roots) -> str:
         raise MissingError(msg)
     texts += [digest(script)]
     texts += [digest(recipe_path(dataset, roots))] if dataset.warp else []
+    if dataset.large:
+        # The images of a large dataset are resampled, so that its alignment is part of what it is built from.
+        stored = [alignment_path(dataset, case, roots) for case in dataset.cases]
+        texts += ["large", dataset.alignment.mode, *(digest(path) for path in stored if path.is_file())]
     return "sha256:" + hashlib.sha256("\n".join(texts).encode()).hexdigest()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import xarray as xr
 
 from blocks.execute import write_image
@@ -12,6 +13,7 @@ from blocks.image import grid_of, open_image
 from fidopt.building.contents import Contents, is_labels
 from fidopt.errors import InputError
 from fidopt.images.landmarks import read_landmarks, write_landmarks
+from fidopt.images.writers import different_voxels
 
 
 def write_contents(contents: Contents, folder: Path) -> None:
@@ -26,17 +28,27 @@ def write_contents(contents: Contents, folder: Path) -> None:
     for entry, image in contents.images.items():
         path = folder / f"{entry}.ome.zarr"
         write_image(path, image, kind="labels" if is_labels(entry) else "image")
-        _compare(image, path)
+        refuse_different(image, path)
     for entry, points in contents.points.items():
-        path = folder / f"{entry}.csv"
-        write_landmarks(path, points)
-        if not np.array_equal(read_landmarks(path, ndim=points.shape[1]), points):
-            msg = f"{path}: the points do not read back as they were written; the disk or the library is at fault"
-            raise InputError(msg)
+        write_points(folder / f"{entry}.csv", points)
 
 
-def _compare(image: xr.DataArray, path: Path) -> None:
-    """Refuse a store whose voxels, type or geometry are not the image's, to the last digit."""
+def write_points(path: Path, points: npt.NDArray[np.float64]) -> None:
+    """Write a landmark file and read it back.
+
+    Raises
+    ------
+    InputError
+        When the points do not read back as they were written.
+    """
+    write_landmarks(path, points)
+    if not np.array_equal(read_landmarks(path, ndim=points.shape[1]), points):
+        msg = f"{path}: the points do not read back as they were written; the disk or the library is at fault"
+        raise InputError(msg)
+
+
+def refuse_different(image: xr.DataArray, path: Path) -> None:
+    """Refuse a store whose voxels, type or geometry are not the image's, to the last digit; block by block."""
     stored = open_image(path)
     pairs = {
         "type": (image.dtype, stored.dtype),
@@ -47,8 +59,6 @@ def _compare(image: xr.DataArray, path: Path) -> None:
         if expected != got:
             msg = f"{path}: the {what} does not read back: expected {expected}, got {got}"
             raise InputError(msg)
-    expected_voxels, voxels = np.asarray(image.values), np.asarray(stored.values)
-    if not np.array_equal(expected_voxels, voxels, equal_nan=voxels.dtype.kind == "f"):
-        different = int(np.count_nonzero(expected_voxels != voxels))
+    if different := different_voxels(stored, image):
         msg = f"{path}: {different} voxels do not read back as they were written; the disk or the library is at fault"
         raise InputError(msg)

@@ -1,0 +1,251 @@
+"""A case of a large dataset, built block by block: no image of it is ever held whole.
+
+Fixed side: read from its file and written as it lies, or brought onto the world's axes by a permutation. Moving side:
+its header is moved by the stored alignment, and it is then resampled once, onto the world's axes and through the known
+deformation together. What a resampling reads lies in a scratch store, so that every segment of a file is decoded once.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+
+from blocks.execute import compute, write_image
+from blocks.grid import Grid
+from blocks.image import grid_of, levels_of, open_image, unit_of
+from blocks.image.source import stored_source
+from blocks.transforms import Affine
+from fidopt.building.appearance import seen
+from fidopt.building.bodies import body_of, outside
+from fidopt.building.contents import Contents, is_labels, label_problems, problems, side
+from fidopt.building.deformation import (
+    Deformation,
+    Recipe,
+    draw,
+    read_recipe,
+    recipe_path,
+    refuse_folding,
+    transform_text,
+)
+from fidopt.building.moved import moved_points, pairs_within
+from fidopt.building.prepared import entries
+from fidopt.building.stores import refuse_different, write_points
+from fidopt.building.world import aligned, in_unit, is_world, permutation, regridded, world_grid
+from fidopt.corpus import alignment_path
+from fidopt.descriptors.base import load
+from fidopt.descriptors.dataset import Dataset
+from fidopt.descriptors.reference import ImageReference, direction
+from fidopt.errors import InputError, MissingError
+from fidopt.images.landmarks import read_landmarks
+from fidopt.images.readers import read_image
+from fidopt.images.transforms import read_transform
+from fidopt.resources import Roots
+
+Floats = npt.NDArray[np.float64]
+
+#: What one warping task may use; as many run side by side as there are threads.
+TASK_BYTES = 1 << 27
+
+
+@dataclass(frozen=True)
+class LargeCase:
+    """One case to build.
+
+    Parameters
+    ----------
+    dataset, name
+        Which.
+    source, prepared
+        The folder of the provider's files, and what prepare.py made.
+    folder, scratch
+        Where the case goes, and where what is only needed meanwhile does.
+    roots
+        Where the alignment and the recipe lie.
+    """
+
+    dataset: Dataset
+    name: str
+    source: Path
+    prepared: Path
+    folder: Path
+    scratch: Path
+    roots: Roots
+
+    @property
+    def key(self) -> str:
+        """What its random numbers depend on."""
+        return f"{self.dataset.name}:{self.name}"
+
+    @cached_property
+    def recipe(self) -> Recipe | None:
+        """How its deformation is drawn; None where it has none."""
+        return read_recipe(recipe_path(self.dataset, self.roots), self.dataset) if self.dataset.warp else None
+
+
+def assemble_large(case: LargeCase) -> None:
+    """Build a case of a large dataset into its folder.
+
+    Raises
+    ------
+    InputError
+        When a file is damaged, lies obliquely, or the case is not what the descriptor says.
+    MissingError
+        When the dataset is aligned by a transform that was not stored.
+    """
+    contents = _read(case)
+    if found := list(problems(contents, case.dataset, voxels=False)):
+        raise InputError("\n".join(f"{case.prepared}: {problem}" for problem in found))
+    (case.folder / "truth").mkdir(parents=True)
+    deformation = _deformation(case, contents)
+    for entry in contents.images:
+        _write(case, entry, contents.images[entry], deformation if side(entry) == "moving" else None)
+    points = _points(case, contents, deformation)
+    for entry, values in points.items():
+        write_points(case.folder / f"{entry}.csv", values)
+    if deformation is not None:
+        text = transform_text(deformation.transform)
+        (case.folder / "truth" / "deformation.tfm").write_text(text, encoding="ascii")
+
+
+def _read(case: LargeCase) -> Contents:
+    """Return a prepared case's images, none of their voxels read, and its points; the moving side aligned."""
+    dataset = case.dataset
+    alignment = _alignment(case)
+    images: dict[str, xr.DataArray] = {}
+    points: dict[str, Floats] = {}
+    for entry, path in entries(case.prepared, dataset).items():
+        if "_landmarks" in entry:
+            points[entry] = read_landmarks(path, ndim=dataset.dimension)
+            if alignment is not None and side(entry) == "moving":
+                points[entry] = alignment.inverse().points(points[entry])
+            continue
+        image = _opened(case, path, labels=is_labels(entry))
+        grid = in_unit(image, grid_of(image), dataset.unit)
+        if side(entry) == "moving" and alignment is not None:
+            grid = aligned(grid, alignment)
+        elif permutation(grid) is None:
+            msg = f"{path}: the axes of a large image lie along the world's, got the direction {grid.direction}"
+            raise InputError(f"{msg}; align the moving one, and resample the fixed one before it is a provider's file")
+        images[entry] = regridded(image, grid, unit=dataset.unit)
+    return Contents(images, points)
+
+
+def _opened(case: LargeCase, path: Path, *, labels: bool) -> xr.DataArray:
+    """Return a prepared image, which may be a reference to one of the provider's files."""
+    if path.suffix != ".json":
+        return read_image(path, labels=labels)
+    said = load(ImageReference, path)
+    image = read_image(case.source / said.file, labels=labels, unit=said.unit, spacing=said.spacing)
+    if said.axes is None:
+        return image
+    grid = grid_of(image)
+    if grid.ndim != 3:
+        msg = f"{path}: axes: are those of a volume, {said.file} has {grid.ndim} dimensions"
+        raise InputError(msg)
+    turned = Grid.of(grid.shape, spacing=grid.spacing, origin=grid.origin, direction=direction(said.axes))
+    return regridded(image, turned, unit=unit_of(image))
+
+
+def _alignment(case: LargeCase) -> Affine | None:
+    """Return the stored transform of a case, None where it is taken as delivered."""
+    if case.dataset.alignment.mode == "as-delivered":
+        return None
+    path = alignment_path(case.dataset, case.name, case.roots)
+    if not path.is_file():
+        msg = f"{path} is missing: {case.dataset.name} is aligned ({case.dataset.alignment.mode}) by a stored transform"
+        raise MissingError(msg)
+    transform = read_transform(path)
+    if not isinstance(transform, Affine) or not transform.is_rigid():
+        msg = f"{path}: an alignment is a rotation and a translation and no more; every other motion is left to methods"
+        raise InputError(msg)
+    return transform
+
+
+def _deformation(case: LargeCase, contents: Contents) -> Deformation | None:
+    if case.recipe is None:
+        return None
+    if not {"fixed", "moving"} <= set(contents.images):
+        msg = f"{case.dataset.name}/{case.name}: a known deformation needs both images"
+        raise InputError(msg)
+    grid = world_grid(grid_of(contents.images["moving"]))
+    deformation = draw(case.recipe, grid, name=case.key)
+    refuse_folding(deformation, grid)
+    return deformation
+
+
+def _write(case: LargeCase, entry: str, image: xr.DataArray, deformation: Deformation | None) -> None:
+    """Write one image's store, compare it with what it was made from, and check its labels."""
+    path, kind = case.folder / f"{entry}.ome.zarr", "labels" if is_labels(entry) else "image"
+    spool = case.scratch / f"{entry.replace('/', '-')}.ome.zarr"
+    placed = image
+    if deformation is not None or not is_world(grid_of(image)):
+        placed = _placed(image, spool, deformation, labels=kind == "labels")
+    if entry == "moving" and case.recipe is not None and case.recipe.appearance is not None:
+        placed = seen(placed, case.recipe.appearance, name=case.key)
+    write_image(path, placed, kind="labels" if kind == "labels" else "image")
+    refuse_different(placed, path)
+    shutil.rmtree(spool, ignore_errors=True)
+    if kind == "labels" and (found := list(label_problems(entry, _values(path), case.dataset))):
+        raise InputError("\n".join(f"{case.prepared}: {problem}" for problem in found))
+
+
+def _placed(image: xr.DataArray, spool: Path, deformation: Deformation | None, *, labels: bool) -> xr.DataArray:
+    """Return a lazy image on the world's axes, read through the deformation where there is one."""
+    from blocks import warp  # compiles its kernels: only where something is warped
+
+    grid = grid_of(image)
+    if not isinstance(image.data, np.ndarray) and stored_source(image) is None:
+        write_image(spool, image)
+        image = regridded(open_image(spool), grid, unit=unit_of(image))
+    exact = deformation is None and permutation(grid) is not None
+    transform = Affine.identity(grid.ndim) if deformation is None else deformation.transform
+    nearest = labels or exact
+    return warp(
+        image,
+        transform,
+        world_grid(grid),
+        interpolation="nearest" if nearest else "linear",
+        background=0 if nearest else _background(image),
+        memory_bytes=TASK_BYTES,
+    )
+
+
+def _background(image: xr.DataArray) -> float:
+    """Return what an image shows where there is nothing: the median of its border, at its coarsest level."""
+    if "fidopt_source" in image.encoding:
+        path = image.encoding["fidopt_source"][0]
+        image = open_image(path, level=len(levels_of(path)) - 1)
+    values = image.chunk().data.astype(np.float64)
+    shown = outside(values.mean(axis=0) if "c" in image.dims else values)
+    return shown if image.dtype.kind == "f" else float(round(shown))
+
+
+def _values(path: Path) -> npt.NDArray[np.generic]:
+    """Return the labels of a store, its blocks gone through one by one."""
+    from dask import delayed
+
+    blocks = open_image(path).data.to_delayed().ravel()
+    return np.unique(np.concatenate([compute(delayed(np.unique)(block)) for block in blocks]))
+
+
+def _points(case: LargeCase, contents: Contents, deformation: Deformation | None) -> Mapping[str, Floats]:
+    """Return a case's points, those of the moving side through the inverse, and pairs drawn in the fixed body."""
+    if deformation is None or case.recipe is None:
+        return contents.points
+    moving = world_grid(grid_of(contents.images["moving"]))
+    points = moved_points(contents.points, deformation, moving)
+    mask, coarse = body_of(case.folder / "fixed.ome.zarr")
+    inside = grid_of(open_image(case.folder / "fixed.ome.zarr"))
+    fixed, pairs = pairs_within(
+        np.argwhere(mask), coarse, deformation, case.recipe, fixed=inside, moving=moving, name=case.key
+    )
+    for entry, drawn in (("truth/fixed_landmarks", fixed), ("truth/moving_landmarks", pairs)):
+        points[entry] = np.concatenate([points[entry], drawn]) if entry in points else drawn
+    return points
