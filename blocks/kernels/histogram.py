@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import Any
 
 import numba
 import numpy as np
@@ -21,6 +22,21 @@ BINS = 256
 _PIECE = 1 << 20
 
 Counts = npt.NDArray[np.int64]
+
+
+def grey(voxels: npt.NDArray[np.generic], *, coloured: bool) -> npt.NDArray[Any]:
+    """Return one value a voxel: the mean of the channels in float64 where there are several.
+
+    Parameters
+    ----------
+    voxels
+        ((c,) [z,] y, x), real.
+    coloured
+        Whether the first axis is of channels.
+    """
+    if not coloured:
+        return voxels
+    return voxels[0] if voxels.shape[0] == 1 else np.asarray(voxels.mean(axis=0, dtype=np.float64))
 
 
 def partial_range(values: npt.NDArray[np.generic]) -> tuple[float, float]:

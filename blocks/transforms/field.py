@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
@@ -19,6 +20,9 @@ from blocks.transforms.lattice import lattice_index, window_of
 from blocks.transforms.window import Window
 
 Floats = npt.NDArray[np.float64]
+
+#: Voxels a side of the boxes that points are read in where the field is lazy: a chunk of a store, about.
+_BOX = 64
 
 
 class Vectors(Protocol):
@@ -107,7 +111,10 @@ class DisplacementField:
         return Region(tuple(s.start for s in slices), tuple(s.stop for s in slices))
 
     def points(self, points: npt.ArrayLike) -> Floats:
-        """Return where fixed world points (n, ndim; x, y, z) are in the moving image's world (n, ndim)."""
+        """Return where fixed world points (n, ndim; x, y, z) are in the moving image's world (n, ndim).
+
+        Of a lazy field only the boxes that points lie in are read, one at a time; a point's bits depend on it alone.
+        """
         fixed = as_points(points, self.ndim)
         index = lattice_index(self.grid, fixed)
         taps, inside = [], np.ones(len(fixed), dtype=bool)
@@ -115,21 +122,34 @@ class DisplacementField:
             cell, weights, within = linear_axis(index[:, axis], size)
             taps.append((cell, weights))
             inside &= within
-        if not inside.any():
-            return fixed.copy()
-        start = [int(cell[inside].min()) for cell, _ in taps]
-        stop = [int(cell[inside].max()) + len(weights) for cell, weights in taps]
+        moved = fixed.copy()
+        for near in self._near(np.stack([cell for cell, _ in taps]), inside):
+            moved[near] += self._read([(cell[near], weights[:, near]) for cell, weights in taps])
+        return moved
+
+    def _near(self, cells: npt.NDArray[np.intp], inside: npt.NDArray[np.bool_]) -> Iterator[npt.NDArray[np.intp]]:
+        """Yield which points (their numbers) are read together: of a lazy field those within one small box."""
+        found = np.flatnonzero(inside)
+        if self.in_memory or not found.size:
+            yield from [found] if found.size else []
+            return
+        _, box = np.unique(cells[:, found] // _BOX, axis=1, return_inverse=True)
+        order = np.argsort(box.ravel(), kind="stable")
+        yield from np.split(found[order], np.flatnonzero(np.diff(box.ravel()[order])) + 1)
+
+    def _read(self, taps: list[tuple[npt.NDArray[np.intp], Floats]]) -> Floats:
+        """Return the displacements (n, ndim) at points, from their cells and weights along x, y, z."""
+        start = [int(cell.min()) for cell, _ in taps]
+        stop = [int(cell.max()) + len(weights) for cell, weights in taps]
         window = self.window(Region(tuple(start[::-1]), tuple(stop[::-1])))
-        total = np.zeros((self.ndim, int(inside.sum())))
+        total = np.zeros((self.ndim, taps[0][0].size))
         for corner in product(*(range(len(weights)) for _, weights in taps)):
             weight = np.ones(total.shape[1])
             for (_, weights), side in zip(taps, corner, strict=True):
-                weight = weight * weights[side][inside]
-            at: list[Any] = [cell[inside] + side - a for (cell, _), side, a in zip(taps, corner, start, strict=True)]
+                weight = weight * weights[side]
+            at: list[Any] = [cell + side - a for (cell, _), side, a in zip(taps, corner, start, strict=True)]
             total += weight * window[(slice(None), *at[::-1])]
-        moved = fixed.copy()
-        moved[inside] += total.T
-        return moved
+        return total.T
 
     def bound(self, box: AffineBox) -> AffineBox:
         """Return a set around the moving points of a set of fixed points, from the vectors those points read."""

@@ -13,6 +13,7 @@ from blocks.execute import compute
 from blocks.grid import Grid
 from blocks.image import grid_of, open_image, source_of
 from blocks.region import Region
+from blocks.storage import SHARD
 from blocks.transforms import DisplacementField
 from fidopt.errors import FieldError, InputError
 from fidopt.images import nifti, volumes
@@ -68,7 +69,7 @@ def check_finite(vectors: Any, *, name: str) -> None:  # noqa: ANN401 - an array
     Parameters
     ----------
     vectors
-        (ndim, [z,] y, x); read a slab at a time.
+        (ndim, [z,] y, x); read a shard at a time.
     name
         What the error calls the file.
 
@@ -77,16 +78,16 @@ def check_finite(vectors: Any, *, name: str) -> None:  # noqa: ANN401 - an array
     FieldError
         With how many voxels are not finite, and where the first is.
     """
-    wrong, first, step = 0, None, 64
-    for start in range(0, vectors.shape[1], step):
-        slab = np.asarray(vectors[:, start : start + step])
-        bad = ~np.isfinite(slab).all(axis=0)
+    wrong = 0
+    first: tuple[int, ...] | None = None
+    whole = Region.of(vectors.shape[1:])
+    for part in whole.split((SHARD[whole.ndim],) * whole.ndim):
+        bad = ~np.isfinite(np.asarray(vectors[(slice(None), *part.slices)])).all(axis=0)
         if not bad.any():
             continue
         wrong += int(bad.sum())
-        if first is None:
-            voxel = np.argwhere(bad)[0]
-            first = (int(voxel[0]) + start, *(int(v) for v in voxel[1:]))
+        voxel = tuple(int(v) + a for v, a in zip(np.argwhere(bad)[0], part.start, strict=True))
+        first = voxel if first is None else min(first, voxel)
     if first is not None:
         which = "1 voxel is" if wrong == 1 else f"{wrong} voxels are"
         msg = f"{name}: {which} not finite in the field, the first at index {_xyz(first)} (x first, from 0)"

@@ -1,4 +1,4 @@
-"""Criteria that KonfAI's evaluator runs, each a thin reading of one of the engine's kernels.
+"""Criteria that KonfAI's evaluator runs, each a thin reading of one of the engine's kernels or graphs.
 
 ``evaluation/registration.yml`` names them ``fidopt:scoring:criteria:NAME``: colons throughout, since KonfAI takes a dot
 in such a name for a level of its file and would build the criterion with its defaults, in silence. This module imports
@@ -6,7 +6,6 @@ KonfAI and torch: only the evaluator imports it.
 """
 
 import math
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -14,8 +13,11 @@ import torch
 from konfai.metric.measure.base import Criterion, CriterionWithAttribute
 from konfai.utils.dataset import Attribute
 
+from blocks.execute import compute
+from blocks.graphs.surface import hausdorff
 from blocks.grid import Grid
-from blocks.kernels import histogram, jacobian, overlap, surface
+from blocks.kernels import jacobian, overlap
+from fidopt.scoring.regularity import Inside, Question, answer
 
 # Annotations stay real objects here: KonfAI reads them to bind a criterion's arguments.
 
@@ -90,12 +92,10 @@ class HD95(_LabelCriterion):
         fixed, warped = _voxels(targets[0]), _voxels(output)
         steps = _grid(fixed.shape, attributes[0][0]).spacing[::-1]
         counts = self.counts(warped, targets[0], targets[1])
-        values: dict[int, float] = {}
-        ids = [int(label) for label in counts.ids]
-        for label, box in zip(ids, surface.boxes(fixed, warped, ids=ids), strict=True):
-            distances = surface.surface_distances(fixed[box.slices], warped[box.slices], label=label, steps=steps)
-            values[label] = math.nan if distances is None else surface.hausdorff(distances, percent=self.percent)
-        return _values(values)
+        values: dict[int, float | None] = dict.fromkeys(counts.ids.tolist())
+        for batch in hausdorff(fixed, warped, ids=list(values), steps=steps, percent=self.percent):
+            values |= compute(batch)
+        return _values({label: math.nan if value is None else value for label, value in values.items()})
 
 
 class TREPercentile(Criterion):  # type: ignore[misc]  # KonfAI's types are not read
@@ -117,84 +117,53 @@ class TREPercentile(Criterion):  # type: ignore[misc]  # KonfAI's types are not 
         return _number(float(np.percentile(errors, self.percent)))
 
 
-class _FieldCriterion(CriterionWithAttribute):  # type: ignore[misc]  # KonfAI's types are not read
-    """Looks at the Jacobian determinants of a displacement field.
+class _FieldCriterion(Criterion):  # type: ignore[misc]  # KonfAI's types are not read
+    """Looks at what the Jacobian determinants of a displacement field add up to.
 
     Parameters
     ----------
     inside
-        "everywhere"; "body", where the target image is above its Otsu threshold; "mask", where the target is not 0.
+        "everywhere"; "body", where the fixed image is above its Otsu threshold; "mask", where the fixed mask is not 0.
     margin
         Voxels left out on each side before the spread is taken.
     offset
         Added to the determinant before its logarithm.
+
+    Notes
+    -----
+    The output is the table of :mod:`fidopt.scoring.regularity`; the target only says what the field is held against.
     """
 
-    accepts_output_attributes = True
-
     def __init__(
-        self, inside: Literal["everywhere", "body", "mask"] = "everywhere", margin: int = 2, offset: float = 3.0
+        self, inside: Inside = "everywhere", margin: int = jacobian.MARGIN, offset: float = jacobian.OFFSET
     ) -> None:
         super().__init__()
-        if inside not in ("everywhere", "body", "mask"):
-            msg = f"inside must be everywhere, body or mask, got {inside!r}"
-            raise ValueError(msg)
-        self.inside = inside
-        self.margin = margin
-        self.offset = offset
+        self.question = Question(inside, margin, offset)
 
-    def regularity(self, field: torch.Tensor, target: torch.Tensor, attribute: Attribute) -> jacobian.Regularity:
-        """Return what the field's determinants add up to, over the voxels that count.
-
-        It is kept on the tensor, for the next criterion that asks for the same.
-        """
-        known: dict[tuple[str, int, float, int], jacobian.Regularity] = vars(field).setdefault("fidopt_regularity", {})
-        key = (self.inside, self.margin, self.offset, target.data_ptr())
-        if key not in known:
-            vectors = field[0].numpy()
-            grid = _grid(vectors.shape[1:], attribute)
-            mask = self.mask(target)
-            known[key] = jacobian.regularity(vectors, grid, mask=mask, margin=self.margin, offset=self.offset)
-        return known[key]
-
-    def mask(self, target: torch.Tensor) -> npt.NDArray[np.bool_] | None:
-        """Return the voxels that count, None for all of them."""
-        if self.inside == "body":
-            return _foreground(target[0].numpy())
-        return _voxels(target) != 0 if self.inside == "mask" else None
+    def regularity(self, output: torch.Tensor) -> jacobian.Regularity:
+        """Return what the field's determinants add up to, over the voxels that count."""
+        return answer(output[0].numpy(), self.question)
 
 
 class SDlogJ(_FieldCriterion):
     """Standard deviation of the logarithm of the determinants."""
 
-    def forward(
-        self,
-        output: torch.Tensor,
-        *targets: torch.Tensor,
-        attributes: list[list[Attribute]],
-        output_attributes: list[Attribute],
-    ) -> Number:
+    def forward(self, output: torch.Tensor, *targets: torch.Tensor) -> Number:
         """Return the deviation, NaN where no voxel is left."""
-        del attributes
-        return _number(self.regularity(output, targets[0], output_attributes[0]).spread)
+        del targets
+        return _number(self.regularity(output).spread)
 
 
 class Folds(_FieldCriterion):
     """Fraction of the voxels whose determinant is not positive."""
 
-    def __init__(self, inside: Literal["everywhere", "body", "mask"] = "everywhere") -> None:
+    def __init__(self, inside: Inside = "everywhere") -> None:
         super().__init__(inside)
 
-    def forward(
-        self,
-        output: torch.Tensor,
-        *targets: torch.Tensor,
-        attributes: list[list[Attribute]],
-        output_attributes: list[Attribute],
-    ) -> Number:
+    def forward(self, output: torch.Tensor, *targets: torch.Tensor) -> Number:
         """Return the fraction, NaN where there is no voxel."""
-        del attributes
-        return _number(self.regularity(output, targets[0], output_attributes[0]).folded)
+        del targets
+        return _number(self.regularity(output).folded)
 
 
 def _voxels(labels: torch.Tensor) -> npt.NDArray[np.integer]:
@@ -206,14 +175,6 @@ def _voxels(labels: torch.Tensor) -> npt.NDArray[np.integer]:
 def _grid(shape: tuple[int, ...], attribute: Attribute) -> Grid:
     origin, spacing, direction = (attribute.get_np_array(key) for key in ("Origin", "Spacing", "Direction"))
     return Grid.of(shape, spacing=spacing.tolist(), origin=origin.tolist(), direction=direction.ravel().tolist())
-
-
-def _foreground(image: npt.NDArray[np.generic]) -> npt.NDArray[np.bool_]:
-    """Return where an image (channels, [z,] y, x), its channels averaged, is above its Otsu threshold."""
-    values = image[0] if image.shape[0] == 1 else image.mean(axis=0, dtype=np.float64)
-    low, high = histogram.partial_range(values)
-    counts = histogram.partial(values, low=low, high=high)
-    return np.asarray(values > histogram.otsu(counts, low=low, high=high))
 
 
 def _values(values: dict[int, float]) -> Values:

@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from blocks.transforms import DisplacementField
 from fidopt.corpus import Case
@@ -14,6 +15,7 @@ from fidopt.errors import UsageError
 from fidopt.resources import Roots, packaged_share
 from fidopt.scoring.evaluator import Report, evaluate, require_konfai
 from fidopt.scoring.field import zero_field
+from fidopt.scoring.levels import fixed_grids
 from fidopt.scoring.plan import Evidence, Plan, plan
 from fidopt.scoring.staging import Staging
 
@@ -53,7 +55,12 @@ class Scores:
 
 
 def score_case(
-    case: Case, displacement: DisplacementField | None, *, workdir: Path | None = None, template: Path | None = None
+    case: Case,
+    displacement: DisplacementField | None,
+    *,
+    workdir: Path | None = None,
+    template: Path | None = None,
+    client: Any = None,  # noqa: ANN401 - distributed is not typed
 ) -> Scores:
     """Score a field on a case.
 
@@ -62,11 +69,14 @@ def score_case(
     case
         A built registration case.
     displacement
-        u on the fixed grid (:func:`fidopt.scoring.field.read_scored_field`); None for the pair unregistered.
+        u on the fixed grid, of a large dataset on any grid that covers it
+        (:func:`fidopt.scoring.field.read_scored_field`); None for the pair unregistered.
     workdir
         A folder to stage in, the system's temporary one by default; what is staged is removed.
     template
         The evaluation file (:func:`evaluation_file`); by default the one that comes with fidopt.
+    client
+        A Dask client for what is read from stores; by default threads on this machine's cores. The same numbers.
 
     Raises
     ------
@@ -81,13 +91,18 @@ def score_case(
         msg = f"{case.dataset.name} is a {case.dataset.task} dataset: displacement fields score registration alone"
         raise UsageError(msg)
     require_konfai()
-    staging = Staging(case, displacement or zero_field(case.fixed_grid()))
     asked = plan(template or packaged_share() / "evaluation" / "registration.yml", _evidence(case))
+    # The unregistered pair of a large dataset on its coarsest level: nothing moves on any.
+    field = displacement or zero_field(fixed_grids(case)[-1 if case.dataset.large else 0])
+    staging = Staging(case, field, tuple(asked.questions), client)
     with tempfile.TemporaryDirectory(prefix="fidopt-score-", dir=workdir) as scratch:
         folder = Path(scratch).resolve()
         roots = staging.write(folder, asked.groups)
         report = evaluate(asked.metrics, roots=roots, name=case.dataset.name, case=case.name, folder=folder)
-    return _scores(asked, report, diagonal=staging.grid.diagonal)
+    scores = _scores(asked, report, diagonal=staging.grid.diagonal)
+    if staging.level is not None:
+        scores.metrics["labels_level"] = float(staging.level)
+    return scores
 
 
 def evaluation_file(roots: Roots) -> Path:

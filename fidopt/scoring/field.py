@@ -11,6 +11,7 @@ from blocks.transforms import DisplacementField
 from fidopt.corpus import Case
 from fidopt.errors import FieldError, InputError
 from fidopt.images.fields import read_field
+from fidopt.scoring.levels import fixed_grids
 
 #: Endings that a field may have.
 ENDINGS = (".nii.gz", ".nii", ".mha", ".mhd", ".nrrd", ".nhdr", ".ome.zarr")
@@ -36,7 +37,7 @@ def find_field(folder: Path, case: Case) -> Path | None:
 
 
 def read_scored_field(path: Path, case: Case, *, voxels: bool = False) -> DisplacementField:
-    """Read a field and hold it against the case's fixed grid.
+    """Read a field and hold it against the case's fixed grid, or of a large dataset against what it has to cover.
 
     Parameters
     ----------
@@ -50,7 +51,8 @@ def read_scored_field(path: Path, case: Case, *, voxels: bool = False) -> Displa
     Returns
     -------
     DisplacementField
-        World displacements (ndim, [z,] y, x) of the file's type, on exactly the fixed grid; every value finite.
+        World displacements (ndim, [z,] y, x) of the file's type, every value finite: on exactly the fixed grid; of a
+        large dataset on exactly one of the fixed image's levels, or on a grid of its own that covers the image.
 
     Raises
     ------
@@ -69,11 +71,45 @@ def read_scored_field(path: Path, case: Case, *, voxels: bool = False) -> Displa
     if kind.kind != "f":
         msg = f"{where}: the field holds {kind}; write its displacements as float32"
         raise FieldError(msg)
-    if not field.grid.matches(grid, tolerance=TOLERANCE):
+    grids = fixed_grids(case) if case.dataset.large else [grid]
+    # A header in float32 lies beside the grid it means.
+    meant = next((level for level in grids if field.grid.matches(level, tolerance=TOLERANCE)), None)
+    if meant is not None:
+        return DisplacementField(meant, field.vectors)
+    if not case.dataset.large:
         msg = f"{where}: the field lies on another grid than the fixed image; write it on the fixed image's own"
         msg = f"{msg}: the field has {_said(field.grid)}; the fixed image has {_said(grid)}"
         raise FieldError(msg)
-    return DisplacementField(grid, field.vectors)
+    refuse_uncovered(field.grid, grid, where=str(where))
+    return field
+
+
+def refuse_uncovered(grid: Grid, fixed: Grid, *, where: str) -> None:
+    """Refuse the grid of a field that does not lie along the fixed image's axes, or leaves a part of it uncovered.
+
+    Parameters
+    ----------
+    grid, fixed
+        The field's grid, and the fixed image's.
+    where
+        What the error calls the field.
+
+    Raises
+    ------
+    FieldError
+        When the axes differ, or some fixed voxel's centre has no nearest voxel in the field.
+    """
+    if not np.allclose(grid.direction, fixed.direction, rtol=0, atol=TOLERANCE):
+        msg = f"{where}: the field's axes are not the fixed image's; write it on a coarser grid along the same axes"
+        raise FieldError(f"{msg}: the field has {_said(grid)}; the fixed image has {_said(fixed)}")
+    last = np.array(fixed.shape, dtype=np.float64) - 1
+    first, end = grid.index(fixed.world(np.stack([np.zeros_like(last), last])))
+    bare = (first < -0.5) | (end >= np.array(grid.shape) - 0.5)
+    if bare.any():
+        axes = " and ".join(name for name, lacks in zip("zyx"[-grid.ndim :], bare, strict=True) if lacks)
+        msg = f"{where}: the field does not cover the fixed image along {axes}; every fixed voxel's centre needs a"
+        msg = f"{msg} nearest voxel in the field: the field has {_said(grid)}; the fixed image has {_said(fixed)}"
+        raise FieldError(msg)
 
 
 def zero_field(grid: Grid) -> DisplacementField:

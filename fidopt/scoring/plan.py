@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 
 from fidopt.errors import InputError
+from fidopt.scoring.regularity import Question
 
 #: output group -> target groups -> criterion -> arguments
 Metrics = dict[str, dict[str, dict[str, dict[str, Any]]]]
@@ -80,6 +81,12 @@ class Plan:
         """Names of everything that has to be staged."""
         targets = (part for output in self.metrics.values() for target in output for part in target.split(";"))
         return frozenset(self.metrics) | frozenset(targets)
+
+    @property
+    def questions(self) -> Iterator[Question]:
+        """What is asked of the field."""
+        for criteria in self.metrics.get("Field", {}).values():
+            yield from (Question(**arguments) for arguments in criteria.values())
 
 
 def plan(template: Path, evidence: Evidence) -> Plan:

@@ -1,29 +1,37 @@
-"""What KonfAI compares, laid out for one case: images in one root, points in another, nothing with a unit.
+"""What KonfAI compares, laid out for one case: label maps in one root, tables in another, nothing with a unit.
 
-KonfAI turns a store's unit into millimetres and leaves a field's numbers alone; without a unit every distance stays in
-the dataset's own. A root that holds a store hides its other files, hence the two roots.
+KonfAI turns a store's unit into millimetres; without a unit every distance stays in the dataset's own. A root that
+holds a store hides its other files, hence the two roots. The label maps of a large dataset are those of one level; a
+field is handed on as what its determinants add up to, and as the landmarks it displaced.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
 import blocks
+from blocks.execute import compute
 from blocks.grid import Grid
 from blocks.image import grid_of, unit_of
 from blocks.transforms import DisplacementField
 from fidopt.corpus import Case
 from fidopt.errors import InputError
 from fidopt.images.landmarks import read_landmark_pair
+from fidopt.scoring.levels import at_level, labels_level
+from fidopt.scoring.regularity import Question, table
 
 Points = npt.NDArray[np.float64]
+
+#: Units that KonfAI leaves alone.
+UNITS = frozenset({"px", "mm"})
 
 
 @dataclass(frozen=True)
@@ -35,16 +43,27 @@ class Staging:
     case
         What is scored.
     field
-        u on the fixed grid.
+        u on the fixed grid; of a large dataset on any grid that covers it.
+    questions
+        What is asked of the field.
+    client
+        A Dask client for what is read from stores; by default threads on this machine's cores.
     """
 
     case: Case
     field: DisplacementField
+    questions: tuple[Question, ...] = ()
+    client: Any = None
 
-    @property
+    @cached_property
     def grid(self) -> Grid:
         """The fixed grid."""
-        return self.field.grid
+        return self.case.fixed_grid()
+
+    @cached_property
+    def level(self) -> int | None:
+        """The level at which the label maps of a large dataset are compared; None where they are as they are."""
+        return labels_level(self.case)
 
     @cached_property
     def landmarks(self) -> Mapping[str, tuple[Points, Points]]:
@@ -63,53 +82,50 @@ class Staging:
         roots = []
         for group in sorted(groups):
             kind, _, name = group.partition("_")
-            points = kind in {"MovingLandmarks", "DisplacedLandmarks"}
-            root, ending = ("points", "npy") if points else ("images", "ome.zarr")
+            root, ending = ("images", "ome.zarr") if kind.endswith("Labels") else ("tables", "npy")
             path = folder / root / self.case.name / f"{group}.{ending}"
             path.parent.mkdir(parents=True, exist_ok=True)
-            if points:
-                fixed, moving = self.landmarks[name]
-                np.save(path, moving if kind == "MovingLandmarks" else self.field.points(fixed))
+            if root == "tables":
+                np.save(path, self._table(kind, name))
             else:
-                self._write_image(path, kind, name)
-            roots.append(f"{folder / root}:{'npy' if points else 'omezarr'}")
+                self._write_labels(path, kind, name)
+            roots.append(f"{folder / root}:{'npy' if root == 'tables' else 'omezarr'}")
         return list(dict.fromkeys(roots))
 
-    def _write_image(self, path: Path, kind: str, name: str) -> None:
-        store = self._stores(name).get(kind)
-        image = blocks.open_image(store) if store is not None else self._made[kind](name)
-        if not kind.startswith("Moving") and not grid_of(image).matches(self.grid):
-            msg = f"{store or kind}: does not lie on the fixed grid of {self.case.dataset.name}/{self.case.name}; build"
+    def _table(self, kind: str, name: str) -> Points:
+        """Return landmarks, or what the field adds up to: the images it is held against are in its sums already."""
+        if kind in {"MovingLandmarks", "DisplacedLandmarks"}:
+            fixed, moving = self.landmarks[name]
+            return moving if kind == "MovingLandmarks" else self.field.points(fixed)
+        return self._regularity
+
+    @cached_property
+    def _regularity(self) -> Points:
+        return table(self.case, self.field, self.questions, client=self.client)
+
+    def _write_labels(self, path: Path, kind: str, name: str) -> None:
+        sides = dict(zip(("FixedLabels", "MovingLabels"), self.case.label_sets()[name], strict=True))
+        if kind == "FixedLabels" and not grid_of(blocks.open_image(sides[kind])).matches(self.grid):
+            msg = f"{sides[kind]}: does not lie on the fixed grid of {self.case.dataset.name}/{self.case.name}; build"
             raise InputError(f"{msg} the case again")
-        if store is not None and unit_of(image) in {"px", "mm"}:
-            path.symlink_to(store.resolve(), target_is_directory=True)
+        if kind in sides and not self.level and not self.case.ignore() and unit_of(self._open(sides[kind])) in UNITS:
+            path.symlink_to(sides[kind].resolve(), target_is_directory=True)
+            return
+        fixed, moving = (self._open(store) for store in sides.values())
+        if kind == "MovingLabels":
+            image = self._cleared(moving, "moving")
         else:
-            blocks.write_image(path, image.assign_attrs(unit="px"), levels=False)
+            image = self._without_ignored(fixed if kind == "FixedLabels" else self._warped(moving, grid_of(fixed)))
+        if self.client is not None:
+            # A worker may be on another machine, and this folder is on this one.
+            image = image.copy(data=compute(image, client=self.client).data)
+        blocks.write_image(path, image.assign_attrs(unit="px"), levels=False)
 
-    def _stores(self, name: str) -> dict[str, Path]:
-        """Return the groups that lie in the corpus as they are compared."""
-        stores = {"FixedImage": self.case.fixed}
-        masks = self.case.masks()
-        if "fixed_mask" in masks:
-            stores["FixedMask"] = masks["fixed_mask"]
-        if name in self.case.label_sets() and not self.case.ignore():
-            stores["FixedLabels"], stores["MovingLabels"] = self.case.label_sets()[name]
-        return stores
+    def _open(self, store: Path) -> xr.DataArray:
+        return at_level(store, self.level or 0)
 
-    @property
-    def _made(self) -> dict[str, Callable[[str], xr.DataArray]]:
-        return {
-            "Field": lambda _: blocks.image_of(self.field.window(self.grid.region), self.grid, unit="px"),
-            "FixedLabels": lambda name: self._without_ignored(self._labels(name, 0)),
-            "MovingLabels": lambda name: self._cleared(self._labels(name, 1), "moving"),
-            "WarpedLabels": lambda name: self._without_ignored(self._warped(self._labels(name, 1))),
-        }
-
-    def _labels(self, name: str, side: int) -> xr.DataArray:
-        return blocks.open_image(self.case.label_sets()[name][side])
-
-    def _warped(self, image: xr.DataArray) -> xr.DataArray:
-        return blocks.warp(image, self.field, self.grid, interpolation="nearest")
+    def _warped(self, moving: xr.DataArray, grid: Grid) -> xr.DataArray:
+        return blocks.warp(moving, self.field, grid, interpolation="nearest")
 
     def _without_ignored(self, labels: xr.DataArray) -> xr.DataArray:
         """Return a map on the fixed grid without the voxels that either side's provider asked to leave out."""
@@ -117,8 +133,9 @@ class Staging:
         store = self.case.ignore().get("moving")
         if store is None:
             return cleared
-        return cleared.copy(data=cleared.data * (self._warped(blocks.open_image(store)).data == 0))
+        left_out = self._warped(self._open(store), grid_of(labels))
+        return cleared.copy(data=cleared.data * (left_out.data == 0))
 
     def _cleared(self, labels: xr.DataArray, side: str) -> xr.DataArray:
         store = self.case.ignore().get(side)
-        return labels if store is None else labels.copy(data=labels.data * (blocks.open_image(store).data == 0))
+        return labels if store is None else labels.copy(data=labels.data * (self._open(store).data == 0))

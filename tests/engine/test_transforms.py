@@ -129,6 +129,27 @@ def test_an_affine_bound_is_exact_and_a_deformation_is_bounded_with_its_sign():
     np.testing.assert_allclose(upper, [5, 8, 5])
 
 
+def test_points_far_apart_on_a_lazy_field_are_read_in_boxes_of_their_own():
+    array = np.random.default_rng(0).normal(size=(2, 5000, 6000)).astype(np.float32)
+    read = []
+
+    class Lazy:
+        shape, dtype = array.shape, array.dtype
+
+        def __getitem__(self, index):
+            read.append(array[index].size)
+            return array[index]
+
+    grid = Grid.of((5000, 6000), spacing=(0.7, 1.3))
+    index = np.random.default_rng(1).uniform(-0.7, np.array(grid.shape) - 0.3, (200, 2))
+    index[:4] = [[0, 0], [4999, 5999], [4999.4, -0.4], [63.5, 63.5]]
+    points = grid.world(index)
+    moved = DisplacementField(grid, Lazy()).points(points)
+    np.testing.assert_array_equal(moved, DisplacementField(grid, array).points(points))
+    assert max(read) <= 2 * 65**2
+    assert len(read) <= len(points)
+
+
 def test_what_is_no_number_in_a_field_does_not_spoil_its_bound():
     vectors = np.zeros((2, 3, 3), dtype=np.float32)
     vectors[0, 1, 1], vectors[1, 0, 0], vectors[0, 2, 2] = np.nan, np.inf, -4.0
