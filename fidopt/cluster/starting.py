@@ -200,8 +200,20 @@ def _slurm(slurm: Slurm) -> Iterator[Any]:
         scheduler_options=scheduler,
         security=security(slurm),
     ) as cluster:
+        _require_taken(cluster.job_script())
         cluster.scale(jobs=workers.workers)
         yield cluster
+
+
+def _require_taken(script: str) -> None:
+    """Ask SLURM whether it would take a job: whoever waits for a worker of one that was refused waits for ever."""
+    answer = subprocess.run(
+        ["sbatch", "--test-only"], input=script, capture_output=True, text=True, timeout=120, check=False
+    )
+    if answer.returncode:
+        said = "; ".join(line.removeprefix("sbatch: error: ") for line in answer.stderr.splitlines())
+        msg = f"SLURM refuses the jobs: {said or 'sbatch fails'}; change the deploy file"
+        raise UsageError(msg)
 
 
 def _require_slurm() -> None:
