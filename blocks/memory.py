@@ -17,6 +17,10 @@ _SURFACE = 8 + 8 + 8
 _SORTED = 8 + 8 + 8
 
 
+class MemoryBudgetError(ValueError):
+    """Work that needs more memory than it may use, in however small parts; the message says how much."""
+
+
 def warp_bytes(
     read: int,
     written: int,

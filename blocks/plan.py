@@ -51,9 +51,34 @@ def read_region(
 ) -> Region:
     """Return the voxels of the moving image that a region of the fixed grid is computed from; may be empty.
 
-    Never too small. The region is bounded in pieces, each by the affine image of its corners and the interval of what
-    the deformation adds, and the boxes of the pieces are joined: a deformation that differs across the region then
-    widens it by what it does at the sides.
+    Never too small.
+
+    Parameters
+    ----------
+    transform, fixed, region, moving, interpolation
+        As for :func:`read_boxes`.
+
+    Returns
+    -------
+    Region
+        Inside the moving grid; empty where every point falls outside it.
+    """
+    return around(read_boxes(transform, fixed, region, moving, interpolation=interpolation), moving.ndim)
+
+
+def read_boxes(
+    transform: Transform,
+    fixed: Grid,
+    region: Region,
+    moving: Grid,
+    *,
+    interpolation: Interpolation,
+) -> list[Region]:
+    """Return boxes of the moving image that hold all that a region of the fixed grid is computed from.
+
+    The region is bounded in pieces, each by the affine image of its corners and the interval of what the deformation
+    adds: a deformation that differs across the region then widens it by what it does at the sides, and of what lies
+    around a turned region, the corners that no piece touches need not be read.
 
     Parameters
     ----------
@@ -68,19 +93,40 @@ def read_region(
 
     Returns
     -------
-    Region
-        Inside the moving grid; empty where every point falls outside it.
+    list of Region
+        Inside the moving grid, none empty.
     """
-    joined = Region((0,) * moving.ndim, (0,) * moving.ndim)
     if region.empty:
-        return joined
+        return []
     stages = localised(transform, fixed, region=region)
-    for piece in pieces(region, whole=all(isinstance(stage, Affine) for stage in stages)):
+    boxes = []
+    for piece in pieces(region, whole=_straight(stages, fixed, moving)):
         box = AffineBox.of(fixed, piece)
         for stage in stages:
             box = stage.bound(box)
-        joined = _join(joined, touched(*box.index_hull(moving), moving.shape, interpolation))
-    return joined
+        found = touched(*box.index_hull(moving), moving.shape, interpolation)
+        if not found.empty:
+            boxes.append(found)
+    return boxes
+
+
+def around(boxes: Sequence[Region], ndim: int) -> Region:
+    """Return the smallest region around boxes, empty where there are none."""
+    if not boxes:
+        return Region((0,) * ndim, (0,) * ndim)
+    start = tuple(min(edges) for edges in zip(*(box.start for box in boxes), strict=True))
+    return Region(start, tuple(max(edges) for edges in zip(*(box.stop for box in boxes), strict=True)))
+
+
+def _straight(stages: Sequence[Stage], fixed: Grid, moving: Grid) -> bool:
+    """Whether a box of the fixed grid is a box of the moving one: one bound of the whole is then as good as many."""
+    matrix = fixed.matrix
+    for stage in stages:
+        if not isinstance(stage, Affine):
+            return False
+        matrix = np.reshape(stage.matrix, (fixed.ndim, fixed.ndim)) @ matrix
+    matrix = moving.inverse_matrix @ matrix
+    return bool(((np.abs(matrix) > 1e-9).sum(axis=1) <= 1).all())
 
 
 def localised(transform: Transform, fixed: Grid, *, region: Region) -> tuple[Stage, ...]:
@@ -212,10 +258,3 @@ def morton(indices: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
         for along in moving.T:
             code = (code << np.uint64(1)) | ((along >> np.uint64(bit)) & np.uint64(1))
     return [indices[k] for k in np.argsort(code, kind="stable").tolist()]
-
-
-def _join(one: Region, other: Region) -> Region:
-    if one.empty or other.empty:
-        return other if one.empty else one
-    start = tuple(min(a, b) for a, b in zip(one.start, other.start, strict=True))
-    return Region(start, tuple(max(a, b) for a, b in zip(one.stop, other.stop, strict=True)))

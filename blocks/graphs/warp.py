@@ -70,6 +70,8 @@ def warp(
     ValueError
         When the numbers of axes differ, the interpolation is unknown, the background is not a value of the image's
         type, or the image is a lazy result that no task can read.
+    MemoryBudgetError
+        When a task needs more memory than that, in however small parts; says how much.
     """
     fixed = like if isinstance(like, Grid) else grid_of(like)
     moving = grid_of(image)
@@ -84,6 +86,7 @@ def warp(
         _checked_background(background, source.dtype),
         memory_bytes,
     )
+    job.check(_middle(fixed, shard or Layout.of(fixed.shape, source.dtype, _dims(fixed)).blocks))
     seed = (_identity(image.data), moving, interpolation, job.background)
     data = _lazy("warp", job, fixed, source.dtype, channels=source.channels, shard=shard, seed=seed)
     return image_of(data, fixed, unit=unit_of(image), kind=kind_of(image), name=image.name)
@@ -132,8 +135,7 @@ def _lazy(
     seed: object,
 ) -> da.Array:
     """Return a lazy array whose tasks each compute one shard of a job."""
-    dims = ("z", "y", "x")[-fixed.ndim :]
-    size = shard or Layout.of(fixed.shape, dtype, dims).blocks
+    size = shard or Layout.of(fixed.shape, dtype, _dims(fixed)).blocks
     steps = [[min(s, n - a) for a in range(0, n, s)] for n, s in zip(fixed.shape, size, strict=True)]
     token = tokenize(prefix, seed, _named(job.transform), job.fixed, size, str(dtype))
     name, common = f"{prefix}-shard-{token}", f"{prefix}-job-{token}"
@@ -148,6 +150,16 @@ def _lazy(
     graph = HighLevelGraph(layers, {name: {common}, common: set()})
     chunks = tuple(tuple(along) for along in steps)
     return da.Array(graph, name, ((channels,), *chunks) if channels is not None else chunks, dtype=dtype)
+
+
+def _dims(fixed: Grid) -> tuple[str, ...]:
+    return ("z", "y", "x")[-fixed.ndim :]
+
+
+def _middle(fixed: Grid, shard: tuple[int, ...]) -> Region:
+    """Return the shard in the middle of a grid: whole, unless the grid is smaller, and the one that reads most."""
+    start = tuple((n - 1) // 2 // s * s for n, s in zip(fixed.shape, shard, strict=True))
+    return Region(start, tuple(a + s for a, s in zip(start, shard, strict=True))).clip(fixed.shape)
 
 
 def _identity(array: Any) -> object:  # noqa: ANN401 - a NumPy array, a lazy one, or the vectors of a field

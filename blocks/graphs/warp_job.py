@@ -18,9 +18,10 @@ from blocks.grid import Grid
 from blocks.image import ArraySource, Source, StoreSource
 from blocks.kernels.route import route_to_displacement, route_to_index
 from blocks.kernels.warp import MOST_VOXELS, displacement_block, warp_block
-from blocks.memory import displacement_bytes, warp_bytes
-from blocks.plan import Interpolation, halves, held_bytes, localised, read_region, window_bytes
+from blocks.memory import MemoryBudgetError, displacement_bytes, warp_bytes
+from blocks.plan import Interpolation, around, halves, held_bytes, localised, read_boxes, window_bytes
 from blocks.region import Region
+from blocks.storage.cache import CHUNKS
 from blocks.transforms import Composite, Stage, Transform
 
 Voxels = npt.NDArray[Any]
@@ -53,10 +54,17 @@ class WarpJob:
     memory_bytes: int
 
     def shard(self, region: Region) -> Voxels:
-        """Return the warped voxels ((c,) (z,) y, x) of a region of the fixed grid."""
+        """Return the warped voxels ((c,) (z,) y, x) of a region of the fixed grid.
+
+        Raises
+        ------
+        MemoryBudgetError
+            When even its smallest parts need more memory than there is.
+        """
         out: Voxels | None = None
-        for part, stages, read in self._parts(region):
-            voxels = self._warped(part, stages, read)
+        for part, stages, boxes, spare in self._parts(region, whole=region):
+            with CHUNKS.room(spare):
+                voxels = self._warped(part, stages, boxes)
             if part == region:
                 out = voxels
                 break
@@ -69,20 +77,61 @@ class WarpJob:
     def bytes_of(self, region: Region) -> int:
         """Return the bytes that warping a region in one part takes; reads what it needs of a lazy field."""
         stages = localised(self.transform, self.fixed, region=region)
-        return self._bytes(region, self._read(region, stages), held_bytes(stages))
+        return self._bytes(region, self._boxes(region, stages), held_bytes(stages), whole=region)
 
-    def _parts(self, region: Region) -> Iterator[tuple[Region, tuple[Stage, ...], Region]]:
-        """Yield parts of a region that fit the memory, each with what it needs of the transform and of the image."""
-        smaller = halves(region)
+    def least_bytes(self, region: Region) -> int:
+        """Return the bytes that warping a region takes in its smallest parts.
+
+        It is what the largest of them takes in the middle, and a voxel more on every side of its box: enough for any
+        other part where the transform is affine. Another one may be refused when its turn comes.
+        """
+        part = region
+        while smaller := halves(part):
+            part = smaller[1]
+        start = tuple(a + (n - m) // 2 for a, n, m in zip(region.start, region.shape, part.shape, strict=True))
+        part = Region(start, tuple(a + n for a, n in zip(start, part.shape, strict=True)))
+        stages = localised(self.transform, self.fixed, region=part)
+        boxes = [box.expand(1) for box in self._boxes(part, stages)]
+        return self._bytes(part, boxes, held_bytes(stages), whole=region)
+
+    def check(self, region: Region) -> None:
+        """See that a region can be computed within the memory, before anything is read.
+
+        Raises
+        ------
+        MemoryBudgetError
+            When it needs more, with how much.
+        """
+        least = self.least_bytes(region)
+        if least > self.memory_bytes and self.bytes_of(region) > self.memory_bytes:
+            raise self._refused(region, least)
+
+    def _refused(self, region: Region, least: int) -> MemoryBudgetError:
+        shard = " x ".join(map(str, region.shape))
+        msg = (
+            f"a task that warps a shard of {shard} voxels of {self.source.dtype} needs {_mib(least)} MiB at least, "
+            f"got {self.memory_bytes / 2**20:.1f} MiB; give workers more memory, or fewer threads to share it"
+        )
+        return MemoryBudgetError(msg)
+
+    def _parts(self, region: Region, *, whole: Region) -> Iterator[tuple[Region, tuple[Stage, ...], list[Region], int]]:
+        """Yield parts of a region that fit the memory.
+
+        Each comes with what it needs of the transform, what it reads of the image, and the memory it leaves over.
+        """
+        smaller, needed = halves(region), sys.maxsize
         if not smaller or window_bytes(self.transform, self.fixed, region=region) <= self.memory_bytes:
             stages = localised(self.transform, self.fixed, region=region)
-            read = self._read(region, stages)
-            if not smaller or self._bytes(region, read, held_bytes(stages)) <= self.memory_bytes:
-                yield region, stages, read
+            boxes = self._boxes(region, stages)
+            needed = self._bytes(region, boxes, held_bytes(stages), whole=whole)
+            if needed <= self.memory_bytes:
+                yield region, stages, boxes, self.memory_bytes - needed
                 return
             del stages
+        if not smaller:
+            raise self._refused(whole, needed)
         for part in smaller:
-            yield from self._parts(part)
+            yield from self._parts(part, whole=whole)
 
     @property
     def _whole(self) -> bool:
@@ -93,39 +142,44 @@ class WarpJob:
         ready = array.flags.c_contiguous and array.dtype.isnative and array.dtype != np.float16
         return bool(ready) and math.prod(self.moving.shape) <= MOST_VOXELS
 
-    def _bytes(self, region: Region, read: Region, lattice: int) -> int:
-        """Return the bytes of warping a region from a box, 32-bit places within the box being one more limit."""
+    def _bytes(self, region: Region, boxes: list[Region], lattice: int, *, whole: Region) -> int:
+        """Return the bytes of warping a part of a shard, 32-bit places within its box being one more limit."""
+        read = around(boxes, region.ndim)
         if read.size > MOST_VOXELS:
             return sys.maxsize
-        return warp_bytes(
+        channels = self.source.channels or 1
+        needed = warp_bytes(
             read.size,
             region.size,
             itemsize=self.source.dtype.itemsize,
-            channels=self.source.channels or 1,
+            channels=channels,
             cubic=self.interpolation == "cubic",
             copied=not self._whole,
             widened=4 if self.source.dtype == np.float16 else 0,
             lattice=lattice,
             chunk=self._chunk,
         )
+        # The parts are put together in the shard.
+        return needed if region == whole else needed + whole.size * channels * self.source.dtype.itemsize
 
     @property
     def _chunk(self) -> int:
-        """Bytes of one decoded chunk of a stored image."""
+        """Bytes of one chunk of a stored image, decoded and as it is stored, which may be as much."""
         if not isinstance(self.source, StoreSource):
             return 0
         layout = self.source.array.layout
-        return math.prod(layout.chunks) * layout.dtype.itemsize
+        return 2 * math.prod(layout.chunks) * layout.dtype.itemsize
 
-    def _read(self, region: Region, stages: tuple[Stage, ...]) -> Region:
+    def _boxes(self, region: Region, stages: tuple[Stage, ...]) -> list[Region]:
         if self._whole:
-            return self.moving.region
-        return read_region(Composite(stages), self.fixed, region, self.moving, interpolation=self.interpolation)
+            return [self.moving.region]
+        return read_boxes(Composite(stages), self.fixed, region, self.moving, interpolation=self.interpolation)
 
-    def _warped(self, region: Region, stages: tuple[Stage, ...], read: Region) -> Voxels:
-        """Return the voxels (channels, [z,] y, x) of a region from the box it reads."""
+    def _warped(self, region: Region, stages: tuple[Stage, ...], boxes: list[Region]) -> Voxels:
+        """Return the voxels (channels, [z,] y, x) of a region from the boxes it reads."""
         lead = () if self.source.channels is None else (self.source.channels,)
-        voxels = np.empty((*lead, *read.shape), self.source.dtype) if read.empty else self.source.read(read)
+        read = around(boxes, region.ndim)
+        voxels = self.source.read(read, touched=boxes) if boxes else np.empty((*lead, *read.shape), self.source.dtype)
         return warp_block(
             voxels[None] if self.source.channels is None else voxels,
             read,
@@ -168,3 +222,8 @@ class FieldJob:
 def compute_shard(job: WarpJob | FieldJob, region: Region) -> Voxels:
     """Return the voxels of one shard: what a task calls."""
     return job.shard(region)
+
+
+def _mib(size: int) -> str:
+    """Return bytes in MiB, rounded up to a tenth."""
+    return f"{math.ceil(size / 2**20 * 10) / 10:.1f}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -30,8 +31,8 @@ class Source(Protocol):
     def channels(self) -> int | None:
         """Number of channels, None where there is no channel axis."""
 
-    def read(self, region: Region) -> npt.NDArray[Any]:
-        """Return the voxels of a region inside the image, ((c,) (z,) y, x)."""
+    def read(self, region: Region, *, touched: Sequence[Region] | None = None) -> npt.NDArray[Any]:
+        """Return the voxels of a region inside the image, ((c,) (z,) y, x); outside what is touched, anything."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class ArraySource:
         """Type of a voxel."""
         return self.array.dtype
 
-    def read(self, region: Region) -> npt.NDArray[Any]:
+    def read(self, region: Region, *, touched: Sequence[Region] | None = None) -> npt.NDArray[Any]:
         """Return the voxels of a region inside the image, a view ((c,) (z,) y, x)."""
         index = region.slices if self.channels is None else (slice(None), *region.slices)
         return self.array[index]
@@ -93,9 +94,19 @@ class StoreSource:
         """Type of a voxel."""
         return self.array.dtype
 
-    def read(self, region: Region) -> npt.NDArray[Any]:
-        """Return the voxels of a region inside the image, ((c,) (z,) y, x)."""
-        return self.array.read(region.relative_to(tuple(-a for a in self.region.start)))
+    def read(self, region: Region, *, touched: Sequence[Region] | None = None) -> npt.NDArray[Any]:
+        """Return the voxels of a region inside the image, ((c,) (z,) y, x).
+
+        Parameters
+        ----------
+        region
+            Spatial axes.
+        touched
+            The parts of it that are wanted, where not all is; a chunk outside them need not be decoded.
+        """
+        first = tuple(-a for a in self.region.start)
+        parts = None if touched is None else [part.relative_to(first) for part in touched]
+        return self.array.read(region.relative_to(first), touched=parts)
 
 
 def source_of(image: xr.DataArray) -> Source:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +17,7 @@ import zarr
 from zarr.codecs import BloscCodec
 
 from blocks.region import Region
+from blocks.storage.cache import CHUNKS
 from blocks.storage.layout import Layout, StoreError
 from blocks.storage.shard_writer import write_whole
 from blocks.storage.shards import ShardReader
@@ -114,10 +115,26 @@ class StoredArray:
     def _reader(self) -> ShardReader | None:
         return _handle(self.path, "shards") if self.library == "zarr" and not self.leading else None
 
-    def read(self, region: Region) -> Voxels:
-        """Return the voxels of a spatial region inside the array, with all its channels."""
-        channels = (slice(None),) * (self.ndim - region.ndim)
-        return self[(*channels, *region.slices)]
+    def read(self, region: Region, *, touched: Sequence[Region] | None = None) -> Voxels:
+        """Return the voxels of a spatial region inside the array, with all its channels.
+
+        Parameters
+        ----------
+        region
+            Spatial axes.
+        touched
+            The parts of it that are wanted, where not all is; chunks they do not touch may not be read, and are zero.
+            What is decoded for them is looked for, and left, in the process's cache of chunks.
+        """
+        leading = self.shape[: self.ndim - region.ndim]
+        reader = self._reader
+        if touched is None or reader is None:
+            return self[(*(slice(None) for _ in leading), *region.slices)]
+
+        def whole(part: Region) -> Region:
+            return Region((0,) * len(leading) + part.start, leading + part.stop)
+
+        return reader.read(whole(region), touched=[whole(part) for part in touched], cache=CHUNKS)
 
 
 def tensorstore_installed() -> bool:
@@ -168,6 +185,7 @@ def write_shard(array: StoredArray, index: tuple[int, ...], voxels: Voxels) -> i
         raise ValueError(msg)
     file = shard_file(array, index)
     file.unlink(missing_ok=True)
+    CHUNKS.drop(str(file))
     reader = _handle(array.path, "shards") if array.library == "zarr" else None
     if reader is not None:
         write_whole(reader, file, voxels)

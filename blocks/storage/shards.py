@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ import numpy.typing as npt
 from numcodecs.blosc import Blosc  # type: ignore[import-untyped]  # it has no types
 
 from blocks.region import Region
+from blocks.storage.cache import ChunkCache
 from blocks.storage.layout import Layout, StoreError
 
 Voxels = npt.NDArray[Any]
@@ -29,6 +30,15 @@ Voxels = npt.NDArray[Any]
 ABSENT = 2**64 - 1
 #: Decodes by what a buffer's own header says.
 _BLOSC = Blosc()
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What is read of one shard: its file, its first voxel, and boxes that each lie in one chunk."""
+
+    file: str
+    first: tuple[int, ...]
+    boxes: list[Region]
 
 
 @dataclass(frozen=True)
@@ -69,17 +79,32 @@ class ShardReader:
             return None
         return cls(path, layout, said["fill_value"], codec)
 
-    def read(self, box: Region) -> Voxels:
+    def read(self, box: Region, *, touched: Sequence[Region] | None = None, cache: ChunkCache | None = None) -> Voxels:
         """Return the voxels of a box inside the array.
+
+        Parameters
+        ----------
+        box
+            All axes.
+        touched
+            The parts of the box that are wanted: only the chunks they touch are decoded, and the rest is zero. By
+            default all of it.
+        cache
+            Where decoded chunks are looked for first, and left.
 
         Raises
         ------
         StoreError
             When a shard's file is damaged.
         """
-        out = np.empty(box.shape, dtype=self.layout.dtype)
-        for part, voxels in self.pieces(box):
-            out[part.relative_to(box.start).slices] = voxels
+        out = (np.empty if touched is None else np.zeros)(box.shape, dtype=self.layout.dtype)
+        shards = self._shards(box, touched)
+        if cache is not None:
+            # All that is held is taken before anything is decoded, which would push it out.
+            shards = [self._taken(shard, cache, out, box.start) for shard in shards]
+        for shard in shards:
+            for part, voxels in self._pieces(shard, cache):
+                out[part.relative_to(box.start).slices] = voxels
         return out
 
     def pieces(self, box: Region) -> Iterator[tuple[Region, Voxels]]:
@@ -90,34 +115,87 @@ class ShardReader:
         StoreError
             When a shard's file is damaged.
         """
-        blocks, buffer = self.layout.blocks, np.empty(self.layout.chunks, dtype=self.layout.dtype)
+        for shard in self._shards(box, None):
+            yield from self._pieces(shard, None)
+
+    def _shards(self, box: Region, touched: Sequence[Region] | None) -> list[_Part]:
+        """Return what is to be read of each shard, cut along its chunks."""
+        blocks, chunks = self.layout.blocks, self.layout.chunks
+        lattice = box.align(chunks).start
+        wanted = None if touched is None else self._wanted(box, touched)
+        found = []
         for part in box.split(blocks):
             index = tuple(a // n for a, n in zip(part.start, blocks, strict=True))
             file = os.path.join(self.path, "c", *map(str, index))  # noqa: PTH118 - a Path costs more than the read
-            try:
-                handle = os.open(file, os.O_RDONLY)
-            except FileNotFoundError:
-                yield part, np.full(part.shape, self.fill, dtype=self.layout.dtype)
-                continue
-            try:
-                yield from self._shard(handle, file, self.layout.region(index).start, part, buffer)
-            finally:
-                os.close(handle)
+            boxes = list(part.split(chunks))
+            if wanted is not None:
+                at = [tuple((a - f) // n for a, f, n in zip(b.start, lattice, chunks, strict=True)) for b in boxes]
+                boxes = [b for b, corner in zip(boxes, at, strict=True) if wanted[corner]]
+            found.append(_Part(file, self.layout.region(index).start, boxes))
+        return found
 
-    def _shard(
-        self, handle: int, file: str, first: tuple[int, ...], part: Region, buffer: Voxels
-    ) -> Iterator[tuple[Region, Voxels]]:
-        """Yield the chunks of one shard, whose first voxel is ``first``, cut to a part of it."""
-        chunks, entries = self.layout.chunks, self._index(handle, file)
-        for box in part.split(chunks):
-            corner = tuple((a - f) // n for a, f, n in zip(box.start, first, chunks, strict=True))
+    def _wanted(self, box: Region, touched: Sequence[Region]) -> npt.NDArray[np.bool_]:
+        """Return which chunks around a box hold a voxel of the parts: an entry a chunk an axis."""
+        chunks = self.layout.chunks
+        around = box.align(chunks)
+        wanted = np.zeros([n // c for n, c in zip(around.shape, chunks, strict=True)], dtype=bool)
+        for part in touched:
+            inside = part.intersect(box)
+            if not inside.empty:
+                at = inside.align(chunks).relative_to(around.start)
+                wanted[tuple(slice(s.start // n, s.stop // n) for s, n in zip(at.slices, chunks, strict=True))] = True
+        return wanted
+
+    def _taken(self, shard: _Part, cache: ChunkCache, out: Voxels, start: tuple[int, ...]) -> _Part:
+        """Fill in what the cache holds of a shard, and return what is left to decode."""
+        try:
+            version = _version(os.stat(shard.file))  # noqa: PTH116 - a Path costs more than the call
+        except FileNotFoundError:
+            return shard
+        left = []
+        for box in shard.boxes:
+            corner, first = self._place(shard, box)
+            voxels = cache.get((shard.file, version, corner))
+            if voxels is None:
+                left.append(box)
+            else:
+                out[box.relative_to(start).slices] = voxels[box.relative_to(first).slices]
+        return _Part(shard.file, shard.first, left)
+
+    def _pieces(self, shard: _Part, cache: ChunkCache | None) -> Iterator[tuple[Region, Voxels]]:
+        """Yield the boxes of one shard with their voxels."""
+        if not shard.boxes:
+            return
+        try:
+            handle = os.open(shard.file, os.O_RDONLY)
+        except FileNotFoundError:
+            for box in shard.boxes:
+                yield box, np.full(box.shape, self.fill, dtype=self.layout.dtype)
+            return
+        try:
+            yield from self._decoded(handle, shard, cache)
+        finally:
+            os.close(handle)
+
+    def _decoded(self, handle: int, shard: _Part, cache: ChunkCache | None) -> Iterator[tuple[Region, Voxels]]:
+        entries, version = self._index(handle, shard.file), _version(os.fstat(handle))
+        buffer = np.empty(self.layout.chunks, dtype=self.layout.dtype)
+        for box in shard.boxes:
+            corner, first = self._place(shard, box)
             offset, length = (int(v) for v in entries[corner])
             if offset == ABSENT:
                 yield box, np.full(box.shape, self.fill, dtype=self.layout.dtype)
                 continue
-            _decode(os.pread(handle, length, offset), length, buffer, f"{file}, chunk {corner}")
-            start = tuple(f + k * n for f, k, n in zip(first, corner, chunks, strict=True))
-            yield box, buffer[box.relative_to(start).slices]
+            _decode(os.pread(handle, length, offset), length, buffer, f"{shard.file}, chunk {corner}")
+            yield box, buffer[box.relative_to(first).slices]
+            if cache is not None and cache.put((shard.file, version, corner), buffer):
+                buffer = np.empty_like(buffer)
+
+    def _place(self, shard: _Part, box: Region) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return which chunk of a shard a box lies in, and the chunk's first voxel in the array."""
+        chunks = self.layout.chunks
+        corner = tuple((a - f) // n for a, f, n in zip(box.start, shard.first, chunks, strict=True))
+        return corner, tuple(f + k * n for f, k, n in zip(shard.first, corner, chunks, strict=True))
 
     def _index(self, handle: int, file: str) -> npt.NDArray[np.uint64]:
         """Return where each chunk of a shard is stored: (*chunks, offset and length)."""
@@ -129,6 +207,11 @@ class ShardReader:
             msg = f"{file} is damaged: the index at its end does not match its checksum"
             raise StoreError(msg)
         return np.frombuffer(stored[:-4], dtype="<u8").reshape(*counts, 2)
+
+
+def _version(status: os.stat_result) -> tuple[int, int, int]:
+    """Return what tells a shard's file from another one written to the same path."""
+    return (status.st_ino, status.st_mtime_ns, status.st_size)
 
 
 def _decode(stored: bytes, length: int, buffer: Voxels, where: str) -> None:

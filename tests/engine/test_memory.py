@@ -13,7 +13,9 @@ from blocks.graphs.warp_job import FieldJob, WarpJob
 from blocks.grid import Grid
 from blocks.image import source_of
 from blocks.memory import displacement_bytes, warp_bytes
+from blocks.plan import read_region
 from blocks.region import Region
+from blocks.storage.cache import CHUNKS
 from blocks.transforms import Affine, BSpline, Composite, DisplacementField
 from tests import strategies
 
@@ -29,7 +31,7 @@ class Stored:
     dtype: np.dtype
     channels: int | None = None
 
-    def read(self, region: Region) -> np.ndarray:
+    def read(self, region: Region, *, touched: object = None) -> np.ndarray:
         lead = () if self.channels is None else (self.channels,)
         return np.ones((*lead, *region.shape), dtype=self.dtype)
 
@@ -98,6 +100,54 @@ def test_what_a_warp_of_a_store_takes_is_known_before_it_runs(tmp_path):
         job = WarpJob(source, turn, grid, grid, interpolation, 0, 1 << 40)
         region = Region((0, 0, 0), (128, 160, 200))
         assert_stated(job.bytes_of(region), peak(lambda job=job, region=region: job.shard(region)))
+
+
+@pytest.mark.parametrize("share", [1.0, 0.75, 1.5])
+def test_a_task_and_the_chunks_kept_for_the_next_stay_within_the_memory(tmp_path, share):
+    grid = Grid.of((130, 200, 210))
+    array = np.random.default_rng(0).integers(0, 4000, grid.shape, dtype=np.uint16)
+    write_image(tmp_path / "moving.ome.zarr", image_of(array, grid), levels=False)
+    source = source_of(open_image(tmp_path / "moving.ome.zarr"))
+    turn = Affine.rigid(strategies.rotation(np.random.default_rng(1), 3, most=0.2), (2, 1, 0), centre=(100, 100, 60))
+    regions = [Region((0, 0, x), (128, 160, x + 80)) for x in (0, 80)]
+    free = WarpJob(source, turn, grid, grid, "linear", 0, 1 << 40)
+    memory = int(share * free.bytes_of(regions[0]))
+    job = WarpJob(source, turn, grid, grid, "linear", 0, memory)
+    CHUNKS.forget()
+
+    def run() -> None:
+        for region in regions:
+            np.testing.assert_array_equal(job.shard(region), free.shard(region))
+            CHUNKS.forget()
+
+    def measured() -> None:
+        for region in regions:
+            job.shard(region)
+
+    run()
+    taken = peak(measured)
+    CHUNKS.forget()
+    assert taken <= memory
+    assert taken >= (memory - warp_bytes(0, 0, itemsize=1)) * 0.6
+
+
+def test_a_turned_task_decodes_the_chunks_it_touches_alone(tmp_path):
+    grid = Grid.of((320, 320, 320))
+    array = np.random.default_rng(0).integers(0, 4000, grid.shape, dtype=np.uint16)
+    write_image(tmp_path / "moving.ome.zarr", image_of(array, grid), levels=False)
+    source = source_of(open_image(tmp_path / "moving.ome.zarr"))
+    cos, sin = np.cos(np.pi / 6), np.sin(np.pi / 6)
+    turn = Affine.rigid([[cos, -sin, 0], [sin, cos, 0], [0, 0, 1]], (0, 0, 0), centre=(160, 160, 160))
+    job = WarpJob(source, turn, grid, grid, "linear", 0, 1 << 30)
+    region = Region((64, 64, 64), (256, 256, 256))
+    box = read_region(turn, grid, region, grid, interpolation="linear")
+    CHUNKS.forget()
+    before = CHUNKS.decoded
+    voxels = job.shard(region)
+    decoded, of_box = CHUNKS.decoded - before, len(list(box.split((64, 64, 64))))
+    assert 0.5 * of_box < decoded < 0.9 * of_box
+    whole = WarpJob(source_of(image_of(array, grid)), turn, grid, grid, "linear", 0, 1 << 30)
+    np.testing.assert_array_equal(voxels, whole.shard(region))
 
 
 def test_what_a_displacement_field_takes_is_known_before_it_runs(grid):

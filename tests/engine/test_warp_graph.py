@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from blocks import Affine, BSpline, Composite, DisplacementField, Grid, image_of, open_image, write_image
 from blocks.graphs.warp import displacement, warp
 from blocks.image import grid_of, kind_of, unit_of
+from blocks.memory import MemoryBudgetError
 from tests import strategies
 
 
@@ -92,16 +93,28 @@ def test_any_shards_and_any_scheduler_give_the_same_bits(data):
     assert pieces.compute(scheduler="threads").values.tobytes() == field.tobytes()
 
 
-def test_a_task_over_its_memory_works_in_parts_that_give_the_same_bits(spline):
-    fixed, moving, transform = spline
-    array = np.random.default_rng(0).integers(0, 4000, moving.shape, dtype=np.uint16)
+@pytest.mark.parametrize("interpolation", ["linear", "nearest", "cubic"])
+def test_a_task_over_its_memory_works_in_parts_that_give_the_same_bits(interpolation):
+    rng = np.random.default_rng(0)
+    grid = Grid.of((40, 70, 90))
+    turn = Affine.rigid(strategies.rotation(rng, 3, most=0.4), (1, 2, 3), centre=(45, 35, 20))
     # In Fortran order an array is read by boxes, as a store is.
-    image = image_of(np.asfortranarray(array), moving)
-    whole = warp(image, transform, fixed, interpolation="cubic").compute().values
-    small = warp(image, transform, fixed, interpolation="cubic", memory_bytes=4_400_000)
-    job = next(task.value for key, task in dict(small.__dask_graph__()).items() if not isinstance(key, tuple))
-    assert job.bytes_of(fixed.region) > 4_400_000
-    np.testing.assert_array_equal(small.compute().values, whole)
+    image = image_of(np.asfortranarray(rng.integers(0, 4000, grid.shape, dtype=np.uint16)), grid)
+    whole = warp(image, turn, grid, interpolation=interpolation)
+    (job,) = [task.value for key, task in dict(whole.__dask_graph__()).items() if not isinstance(key, tuple)]
+    least = job.least_bytes(grid.region)
+    assert least < job.bytes_of(grid.region)
+    small = warp(image, turn, grid, interpolation=interpolation, memory_bytes=least)
+    np.testing.assert_array_equal(small.compute().values, whole.compute().values)
+
+
+def test_a_warp_that_no_part_of_fits_the_memory_is_refused_with_what_it_needs():
+    grid = Grid.of((40, 70, 90))
+    image = image_of(np.asfortranarray(np.zeros(grid.shape, dtype=np.uint16)), grid)
+    said = r"shard of 40 x 70 x 90 voxels of uint16 needs 4\.5 MiB at least, got 4\.2 MiB"
+    with pytest.raises(MemoryBudgetError, match=said):
+        warp(image, Affine.identity(3), grid, memory_bytes=4_400_000)
+    warp(image, Affine.identity(3), grid, memory_bytes=int(4.5 * 2**20)).compute()
 
 
 def test_displacements_are_what_the_transform_adds(spline):

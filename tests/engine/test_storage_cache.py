@@ -1,0 +1,148 @@
+"""Decoded chunks are kept for the next task within what running tasks leave over, and never outlive their file."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from blocks.region import Region
+from blocks.storage import Layout, StoredArray, create_array, write_shard
+from blocks.storage.cache import CHUNKS, ChunkCache
+from blocks.storage.shards import ShardReader
+
+SHAPE = (300, 150, 70)
+CHUNK = 2 * 64**3
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_held() -> Iterator[None]:
+    CHUNKS.forget()
+    yield
+    CHUNKS.forget()
+
+
+def stored(path: Path, voxels: np.ndarray) -> StoredArray:
+    array = create_array(str(path), Layout.of(voxels.shape, voxels.dtype, ("z", "y", "x")))
+    for index in array.layout.indices():
+        write_shard(array, index, voxels[array.layout.region(index).slices])
+    return array
+
+
+@pytest.fixture(scope="module")
+def noise(tmp_path_factory: pytest.TempPathFactory) -> tuple[StoredArray, np.ndarray]:
+    voxels = np.random.default_rng(0).integers(1, 300, SHAPE, dtype=np.int16)
+    return stored(tmp_path_factory.mktemp("noise") / "0", voxels), voxels
+
+
+def decoded_by(run) -> int:
+    before = CHUNKS.decoded
+    run()
+    return CHUNKS.decoded - before
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_what_is_touched_is_read_and_the_chunks_around_it_are_not(noise, data: st.DataObject):
+    array, voxels = noise
+
+    def box(within: Region) -> Region:
+        start = tuple(data.draw(st.integers(a, b - 1)) for a, b in zip(within.start, within.stop, strict=True))
+        return Region(start, tuple(data.draw(st.integers(a + 1, b)) for a, b in zip(start, within.stop, strict=True)))
+
+    region = box(Region.of(SHAPE))
+    parts = [box(region) for _ in range(data.draw(st.integers(0, 3)))]
+    with CHUNKS.room(data.draw(st.sampled_from([0, 3 * CHUNK, 100 * CHUNK]))):
+        read = array.read(region, touched=parts)
+    wanted = np.zeros(SHAPE, dtype=bool)
+    for part in parts:
+        wanted[part.align((64, 64, 64)).clip(SHAPE).slices] = True
+    np.testing.assert_array_equal(read, np.where(wanted, voxels, 0)[region.slices])
+
+
+def test_a_chunk_is_decoded_once_while_there_is_room(noise):
+    array, voxels = noise
+    left, right = Region((0, 0, 0), (300, 150, 40)), Region((0, 0, 30), (300, 150, 64))
+    with CHUNKS.room(100 * CHUNK):
+        assert decoded_by(lambda: array.read(left, touched=[left])) == 15
+        assert decoded_by(lambda: array.read(right, touched=[right])) == 0
+        np.testing.assert_array_equal(array.read(right, touched=[right]), voxels[right.slices])
+    CHUNKS.forget()
+    with CHUNKS.room(0):
+        assert [decoded_by(lambda: array.read(left, touched=[left])) for _ in range(2)] == [15, 15]
+
+
+def test_what_is_held_is_taken_before_it_is_pushed_out(noise):
+    array, _ = noise
+    box = Region((0, 0, 0), (300, 150, 64))
+    with CHUNKS.room(10 * CHUNK):
+        assert decoded_by(lambda: array.read(box, touched=[box])) == 15
+        assert decoded_by(lambda: array.read(box, touched=[box])) == 5
+
+
+def test_the_cache_holds_no_more_than_the_least_that_running_tasks_leave_over():
+    cache = ChunkCache()
+    with cache.room(10_000):
+        for key in range(20):
+            cache.put(("file", (), (key,)), np.zeros(1000, dtype=np.uint8))
+        assert cache.nbytes == 10_000
+        with cache.room(3_500):
+            assert cache.nbytes == 3_000
+            assert cache.get(("file", (), (19,))) is not None
+            assert cache.get(("file", (), (10,))) is None
+            assert not cache.put(("file", (), (99,)), np.zeros(4_000, dtype=np.uint8))
+    assert not cache.put(("file", (), (100,)), np.zeros(1, dtype=np.uint8))
+
+
+def test_a_shard_written_again_is_not_met_in_the_cache(tmp_path: Path):
+    array = stored(tmp_path / "0", np.zeros((64, 64, 64), dtype=np.uint8))
+    box = Region.of((64, 64, 64))
+    # Constant voxels: the files differ neither in size nor, on some file systems, in their number and time.
+    for value in range(20):
+        write_shard(array, (0, 0, 0), np.full((64, 64, 64), value, dtype=np.uint8))
+        with CHUNKS.room(1 << 20):
+            assert (array.read(box, touched=[box]) == value).all()
+    other = tmp_path / "0" / "other"
+    other.write_bytes((tmp_path / "0" / "c" / "0" / "0" / "0").read_bytes())
+    write_shard(array, (0, 0, 0), np.random.default_rng(0).integers(0, 9, (64, 64, 64), dtype=np.uint8))
+    with CHUNKS.room(1 << 20):
+        assert array.read(box, touched=[box]).any()
+        # As another process would put it there.
+        other.replace(tmp_path / "0" / "c" / "0" / "0" / "0")
+        assert (array.read(box, touched=[box]) == 19).all()
+
+
+def test_threads_that_share_the_cache_read_what_is_stored(noise):
+    array, voxels = noise
+    wrong: list[Region] = []
+
+    def work(seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        for _ in range(12):
+            start = tuple(int(rng.integers(0, n)) for n in SHAPE)
+            box = Region(start, tuple(min(a + 80, n) for a, n in zip(start, SHAPE, strict=True)))
+            with CHUNKS.room(int(rng.integers(0, 20)) * CHUNK):
+                if not np.array_equal(array.read(box, touched=[box]), voxels[box.slices]):
+                    wrong.append(box)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_chunks_that_are_not_stored_are_not_held(tmp_path: Path):
+    array = create_array(str(tmp_path / "0"), Layout.of((64, 64, 64), np.uint8, ("z", "y", "x")))
+    reader = ShardReader.of(array.path)
+    assert reader is not None
+    box = Region.of((64, 64, 64))
+    with CHUNKS.room(1 << 30):
+        assert not reader.read(box, touched=[box], cache=CHUNKS).any()
+    assert CHUNKS.nbytes == 0
