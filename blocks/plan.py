@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise, product
 from typing import Literal, TypeAlias
 
@@ -234,27 +234,29 @@ def halves(region: Region) -> list[Region]:
     return [first, Region(tuple(middle if k == axis else v for k, v in enumerate(region.start)), region.stop)]
 
 
-def morton(indices: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
-    """Return indices in Morton order: neighbours in space mostly follow one another, so what they share is read once.
+def in_morton_order(counts: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    """Yield the indices of a box in Morton order: neighbours mostly follow one another, and share what they read.
+
+    The bits of the axes are interleaved, the last axis changing fastest. Nothing is held but the way down to an index:
+    a million shards cost no memory.
 
     Parameters
     ----------
-    indices
-        Shards, an entry an axis, none negative.
-
-    Returns
-    -------
-    list
-        The same indices. The bits of the axes are interleaved, the last axis changing fastest; beyond 63 bits in all
-        the lowest ones are left out, and what is then equal stays in the order given.
+    counts
+        Shards an axis.
     """
-    if not indices:
-        return []
-    table = np.asarray(indices, dtype=np.uint64).reshape(len(indices), -1)
-    moving = table[:, table.max(axis=0) > 0]
-    bits = int(moving.max(initial=0)).bit_length()
-    code = np.zeros(len(table), dtype=np.uint64)
-    for bit in range(bits - 1, max(bits - 63 // max(moving.shape[1], 1), 0) - 1, -1):
-        for along in moving.T:
-            code = (code << np.uint64(1)) | ((along >> np.uint64(bit)) & np.uint64(1))
-    return [indices[k] for k in np.argsort(code, kind="stable").tolist()]
+
+    def below(start: tuple[int, ...], side: int) -> Iterator[tuple[int, ...]]:
+        if any(a >= n for a, n in zip(start, counts, strict=True)):
+            return
+        if side == 1:
+            yield start
+            return
+        half = side // 2
+        # An axis of one shard has no halves; without it the walk would go through as many empty corners again.
+        steps = [(0,) if n == 1 else (0, half) for n in counts]
+        for step in product(*steps):
+            yield from below(tuple(a + b for a, b in zip(start, step, strict=True)), half)
+
+    if all(counts):
+        yield from below((0,) * len(counts), 1 << (max(counts) - 1).bit_length())

@@ -1,120 +1,76 @@
-"""The lazy tasks that write an image's store: one task a shard, never less.
+"""The tasks that write a store's shards: one task a shard, never less.
 
 A block smaller than a shard would make two tasks read and write the same file, and leave it corrupt in silence; here
-the unit of work is the shard itself. A task carries the paths of the arrays and the shard's index.
+the unit of work is the shard itself. A task carries the paths of the arrays and the shard's index; what it wrote, it
+notes in the journal.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import errno
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import partial
-from itertools import pairwise
-from typing import Any
-from uuid import uuid4
 
 import numpy as np
-import xarray as xr
-from dask.highlevelgraph import HighLevelGraph
 
-from blocks.graphs.pyramid import as_shards
-from blocks.image.source import Source, stored_source
+from blocks.graphs.warp_job import FieldJob, WarpJob
+from blocks.image.source import Source
 from blocks.image.view import Kind
+from blocks.journal import Journal
 from blocks.kernels.downsample import downsample_into
 from blocks.region import Region
 from blocks.storage import StoredArray, StoreError, Voxels, write_shard
 
-#: Most shards of one graph; a larger image is written wave by wave, so that no graph grows with the image.
-WAVE = 10_000
-
 Index = tuple[int, ...]
-#: A Dask key: the layer's name and the shard's index.
-Key = tuple[str | int, ...]
+
+#: What the system says where there is no room left.
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class ShardError(StoreError):
     """A shard that could not be written; the message names it."""
 
-
-@dataclass(frozen=True)
-class Writes:
-    """Lazy tasks that write shards; each gives the number of bytes its shard takes on disk.
-
-    Parameters
-    ----------
-    graph
-        The tasks, and what they need.
-    keys
-        One a shard.
-    local
-        Whether the tasks hold voxels of this process's memory, which are better written from here than sent away.
-    """
-
-    graph: Any
-    keys: tuple[Key, ...]
-    local: bool = False
+    #: Whether it was tried as often as a shard is.
+    tried = False
 
 
-def writes(image: xr.DataArray, arrays: Sequence[StoredArray], *, kind: Kind, wave: int = WAVE) -> Iterator[Writes]:
-    """Yield the graphs that write an image and its levels into empty arrays; run each before asking for the next.
-
-    Parameters
-    ----------
-    image
-        Dims (c,) (z,) y, x.
-    arrays
-        The store's arrays, the finest level first.
-    kind
-        How a coarser level comes from the one before it.
-    wave
-        Most shards of one graph. A lazy image of fewer, all levels together, is one graph, in which a coarser shard
-        waits only for the finer ones it is made of.
-    """
-    in_memory = isinstance(image.data, np.ndarray)
-    if not in_memory and sum(len(array.layout.indices()) for array in arrays) <= wave:
-        layers = [_image_layer(image, arrays[0], arrays[0].layout.indices())]
-        for finer, array in pairwise(arrays):
-            layers.append(_coarse_layer(finer, array, array.layout.indices(), kind=kind, after=layers[-1].name))
-        yield _together(layers)
-        return
-    for indices in _batches(arrays[0].layout.indices(), wave):
-        yield replace(_together([_image_layer(image, arrays[0], indices)]), local=in_memory)
-    yield from level_writes(arrays, kind=kind, wave=wave)
+class DiskFullError(ShardError):
+    """A shard for which there is no room: nothing is gained by trying it again."""
 
 
-def level_writes(arrays: Sequence[StoredArray], *, kind: Kind, wave: int = WAVE) -> Iterator[Writes]:
-    """Yield the graphs that write the coarser levels of a store whose finest level is there, level by level."""
-    for finer, array in pairwise(arrays):
-        for indices in _batches(array.layout.indices(), wave):
-            yield _together([_coarse_layer(finer, array, indices, kind=kind, after=None)])
-
-
-def store_shard(array: StoredArray, index: Index, voxels: Voxels) -> int:
+def store_shard(array: StoredArray, journal: Journal | None, index: Index, voxels: Voxels) -> int:
     """Write a shard's voxels and return the bytes they take on disk."""
     with _named(array, index):
-        return write_shard(array, index, np.ascontiguousarray(voxels, dtype=array.dtype))
+        return _write(array, journal, index, np.ascontiguousarray(voxels, dtype=array.dtype))
 
 
-def copy_shard(source: Source, array: StoredArray, index: Index) -> int:
+def copy_shard(source: Source, array: StoredArray, journal: Journal | None, index: Index) -> int:
     """Write a shard from the same region of another store and return the bytes it takes on disk."""
     with _named(array, index):
-        region = array.layout.region(index)
-        spatial = len(source.shape)
-        return write_shard(array, index, source.read(Region(region.start[-spatial:], region.stop[-spatial:])))
+        return _write(array, journal, index, source.read(_spatial(array, index, len(source.shape))))
 
 
-def downsample_shard(finer: StoredArray, array: StoredArray, index: Index, kind: Kind, _after: object = None) -> int:
+def warp_shard(job: WarpJob | FieldJob, array: StoredArray, journal: Journal | None, index: Index) -> int:
+    """Compute a shard of a warp or a field, write it, and return the bytes it takes on disk."""
+    with _named(array, index):
+        return _write(array, journal, index, job.shard(_spatial(array, index, job.fixed.ndim)))
+
+
+def downsample_shard(
+    finer: StoredArray, array: StoredArray, kind: Kind, journal: Journal | None, index: Index, _after: object = None
+) -> int:
     """Write a shard of a level from the finer level, of which a chunk at a time is in memory.
 
     Parameters
     ----------
     finer, array
         The finer level, which is written, and the one to write.
-    index
-        Index of the shard, an axis each.
     kind
         Mean or most frequent label.
+    journal
+        Where it is noted; None where nobody takes the store up.
+    index
+        Index of the shard, an axis each.
 
     Returns
     -------
@@ -129,7 +85,7 @@ def downsample_shard(finer: StoredArray, array: StoredArray, index: Index, kind:
         for box, voxels in _even_pieces(finer, array, index):
             start = tuple(a // f - b for a, f, b in zip(box.start, factors, region.start, strict=True))
             downsample_into(out, start[-spatial:], voxels, kind=kind)
-        return write_shard(array, index, out)
+        return _write(array, journal, index, out)
 
 
 def finer_shards(finer: StoredArray, array: StoredArray, index: Index) -> list[Index]:
@@ -160,60 +116,17 @@ def _factors(finer: StoredArray, array: StoredArray) -> tuple[int, ...]:
     return tuple(1 if n == m else 2 for n, m in zip(finer.shape, array.shape, strict=True))
 
 
-@dataclass(frozen=True)
-class _Layer:
-    """The tasks of one level, and the graph and the layers they need."""
-
-    name: str
-    tasks: dict[Key, Any]
-    needed: tuple[str, ...]
-    graph: Any = None
+def _write(array: StoredArray, journal: Journal | None, index: Index, voxels: Voxels) -> int:
+    length = write_shard(array, index, voxels)
+    if journal is not None:
+        journal.record(array, index)
+    return length
 
 
-def _image_layer(image: xr.DataArray, array: StoredArray, indices: Sequence[Index]) -> _Layer:
-    name = _unique("write-shard")
-    source = None if isinstance(image.data, np.ndarray) else stored_source(image)
-    if source is not None and source.dtype == array.dtype:
-        return _Layer(name, {(name, *i): (partial(copy_shard, source, array, i),) for i in indices}, ())
-    data = as_shards(image)
-    tasks: dict[Key, Any] = {(name, *i): (partial(store_shard, array, i), (data.name, *i)) for i in indices}
-    return _Layer(name, tasks, tuple(data.__dask_layers__()), data.__dask_graph__())
-
-
-def _coarse_layer(
-    finer: StoredArray, array: StoredArray, indices: Sequence[Index], *, kind: Kind, after: str | None
-) -> _Layer:
-    name = _unique("downsample-shard")
-    if after is None:
-        return _Layer(name, {(name, *i): (partial(downsample_shard, finer, array, i, kind),) for i in indices}, ())
-    tasks: dict[Key, Any] = {}
-    for i in indices:
-        tasks[(name, *i)] = (
-            partial(downsample_shard, finer, array, i, kind),
-            [(after, *j) for j in finer_shards(finer, array, i)],
-        )
-    return _Layer(name, tasks, (after,))
-
-
-def _together(layers: Sequence[_Layer]) -> Writes:
-    """Return the layers as one graph."""
-    graphs: dict[str, Any] = {layer.name: layer.tasks for layer in layers}
-    dependencies = {layer.name: set(layer.needed) for layer in layers}
-    for layer in layers:
-        if layer.graph is not None:
-            graphs |= layer.graph.layers
-            dependencies |= layer.graph.dependencies
-    return Writes(HighLevelGraph(graphs, dependencies), tuple(key for layer in layers for key in layer.tasks))
-
-
-def _unique(what: str) -> str:
-    """Return a layer's name no other has: a task that writes must run again when it is asked for again."""
-    return f"{what}-{uuid4().hex}"
-
-
-def _batches(indices: Sequence[Index], most: int) -> Iterator[Sequence[Index]]:
-    for first in range(0, len(indices), most):
-        yield indices[first : first + most]
+def _spatial(array: StoredArray, index: Index, ndim: int) -> Region:
+    """Return the voxels of a shard without the axis of channels, which it has whole."""
+    region = array.layout.region(index)
+    return Region(region.start[-ndim:], region.stop[-ndim:])
 
 
 @contextmanager
@@ -222,5 +135,9 @@ def _named(array: StoredArray, index: Index) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        msg = f"shard {'/'.join(str(i) for i in index)} of {array.path} could not be written: {error}"
+        where = f"shard {'/'.join(str(i) for i in index)} of {array.path}"
+        if isinstance(error, OSError) and error.errno in _FULL:
+            msg = f"{where}: the disk is full; make room and run this again, which takes up where it stopped"
+            raise DiskFullError(msg) from error
+        msg = f"{where} could not be written: {error}"
         raise ShardError(msg) from error

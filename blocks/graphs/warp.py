@@ -7,7 +7,6 @@ would exceed the memory it may use, and runs one kernel.
 
 from __future__ import annotations
 
-import itertools
 import uuid
 from typing import Any
 
@@ -15,15 +14,15 @@ import dask.array as da
 import numpy as np
 import numpy.typing as npt
 import xarray as xr
-from dask._task_spec import DataNode, Task, TaskRef
+from dask._task_spec import DataNode
 from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
 
-from blocks.graphs.warp_job import FieldJob, WarpJob, compute_shard
+from blocks.graphs.shard_layer import ShardLayer
+from blocks.graphs.warp_job import FieldJob, WarpJob
 from blocks.grid import Grid
 from blocks.image import grid_of, image_of, kind_of, source_of, unit_of
 from blocks.plan import Interpolation, checked_interpolation
-from blocks.region import Region
 from blocks.storage import Layout
 from blocks.transforms import Affine, BSpline, Transform, fold
 
@@ -139,15 +138,8 @@ def _lazy(
     steps = [[min(s, n - a) for a in range(0, n, s)] for n, s in zip(fixed.shape, size, strict=True)]
     token = tokenize(prefix, seed, _named(job.transform), job.fixed, size, str(dtype))
     name, common = f"{prefix}-shard-{token}", f"{prefix}-job-{token}"
-    lead = () if channels is None else (0,)
-    tasks = {}
-    for index in itertools.product(*(range(len(along)) for along in steps)):
-        start = tuple(i * s for i, s in zip(index, size, strict=True))
-        region = Region(start, tuple(a + s for a, s in zip(start, size, strict=True))).clip(fixed.shape)
-        key = (name, *lead, *index)
-        tasks[key] = Task(key, compute_shard, TaskRef(common), region)
-    layers = {name: tasks, common: {common: DataNode(common, job)}}
-    graph = HighLevelGraph(layers, {name: {common}, common: set()})
+    layer = ShardLayer(name, common, job, size=size, channels=channels is not None)
+    graph = HighLevelGraph({name: layer, common: {common: DataNode(common, job)}}, {name: {common}, common: set()})
     chunks = tuple(tuple(along) for along in steps)
     return da.Array(graph, name, ((channels,), *chunks) if channels is not None else chunks, dtype=dtype)
 

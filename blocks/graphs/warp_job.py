@@ -53,6 +53,11 @@ class WarpJob:
     background: float
     memory_bytes: int
 
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of a voxel of the result."""
+        return self.source.dtype
+
     def shard(self, region: Region) -> Voxels:
         """Return the warped voxels ((c,) (z,) y, x) of a region of the fixed grid.
 

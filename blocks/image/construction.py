@@ -1,7 +1,8 @@
 """A store under construction: nobody can take it for a finished one, and the next attempt clears it away.
 
 While a store is written its root has no ``zarr.json``. The folder ``.journal`` says that what lies there is a store to
-be; it goes when the root's metadata has been put in place, by a rename.
+be, and its header what it is made from: the same again takes it up, anything else begins again. It goes when all is
+written, and then the root's metadata gets its name.
 """
 
 from __future__ import annotations
@@ -10,19 +11,18 @@ import fcntl
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import zarr
 
-from blocks.storage import Layout
-
 #: Folder inside a store under construction.
 JOURNAL = ".journal"
 #: The root's metadata of a store that is all there, before it gets its name.
 PARTIAL = ".zarr.json.partial"
+_HEADER, _LOCK = "header.json", "lock"
 #: What shows that a folder is a finished store, and so may be replaced when that is asked for.
 _STORE_FILES = ("zarr.json", ".zgroup", ".zarray", ".zattrs")
 
@@ -31,10 +31,11 @@ class StoreExistsError(FileExistsError):
     """Something lies where a store would be written."""
 
 
-def make_room(where: str, *, overwrite: bool) -> None:
-    """Clear the place where a store will be written.
+def make_room(where: str, *, overwrite: bool, header: Mapping[str, Any] | None = None) -> bool:
+    """Clear the place where a store will be written, and tell whether it is to be taken up instead.
 
-    An unfinished store is cleared away; a finished one where ``overwrite`` says so; anything else never.
+    An unfinished store with the same header is kept and taken up; any other unfinished one is cleared away; a finished
+    one where ``overwrite`` says so; anything else never.
 
     Raises
     ------
@@ -55,7 +56,7 @@ def make_room(where: str, *, overwrite: bool) -> None:
         msg = f"{where} lies inside the store {around}, which would not be one any more; choose another path"
         raise StoreExistsError(msg)
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
-        return
+        return False
     finished = any((folder / name).exists() for name in _STORE_FILES)
     if not finished and not is_unfinished(where):
         msg = f"{where} exists and is not a store; it is left alone: choose another path"
@@ -63,11 +64,14 @@ def make_room(where: str, *, overwrite: bool) -> None:
     if finished and not overwrite:
         msg = f"the store {where} exists; ask to overwrite it, or choose another path"
         raise StoreExistsError(msg)
+    if not finished and header is not None and header_of(where) == header:
+        return True
     # The root's metadata goes first: from here on nobody takes what is left for a store.
     (folder / JOURNAL).mkdir(exist_ok=True)
     with _claimed(where):
         (folder / "zarr.json").unlink(missing_ok=True)
         shutil.rmtree(folder)
+    return False
 
 
 def is_unfinished(where: str) -> bool:
@@ -76,9 +80,23 @@ def is_unfinished(where: str) -> bool:
     return not (folder / "zarr.json").exists() and any((folder / name).exists() for name in (JOURNAL, PARTIAL))
 
 
+def header_of(where: str) -> dict[str, Any] | None:
+    """Return what a store under construction is made from; None where nothing, or nothing legible, says it."""
+    try:
+        header = json.loads((Path(where) / JOURNAL / _HEADER).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return header if isinstance(header, dict) else None
+
+
+def is_ready(where: str) -> bool:
+    """Whether every shard of a store under construction is written, and only its name is missing."""
+    return (Path(where) / PARTIAL).is_file()
+
+
 @contextmanager
-def construction(where: str, layouts: Sequence[Layout]) -> Iterator[None]:
-    """Make the folder of a store to be, note what it will be, and keep other processes out of it meanwhile.
+def construction(where: str, header: Mapping[str, Any]) -> Iterator[None]:
+    """Make the folder of a store to be, note what it is made from, and keep other processes out of it meanwhile.
 
     Raises
     ------
@@ -88,15 +106,21 @@ def construction(where: str, layouts: Sequence[Layout]) -> Iterator[None]:
     journal = Path(where) / JOURNAL
     journal.mkdir(parents=True, exist_ok=True)
     with _claimed(where):
-        levels = [{"shape": lay.shape, "shards": lay.shards, "dtype": str(lay.dtype)} for lay in layouts]
-        (journal / "header.json").write_text(json.dumps({"levels": levels}, indent=2))
+        if header_of(where) != header:
+            for stale in journal.iterdir():
+                if stale.name != _LOCK:
+                    _remove(stale)
+            (Path(where) / PARTIAL).unlink(missing_ok=True)
+            made = journal / f"{_HEADER}.partial"
+            made.write_text(json.dumps(header, indent=2), encoding="utf-8")
+            made.replace(journal / _HEADER)
         yield
 
 
 @contextmanager
 def _claimed(where: str) -> Iterator[None]:
     """Hold the journal's lock, which ends with this process however it ends."""
-    path = Path(where) / JOURNAL / "lock"
+    path = Path(where) / JOURNAL / _LOCK
     with path.open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -116,9 +140,20 @@ def publish_root(where: str, root: Mapping[str, Any]) -> None:
 
 def finish(where: str, root: Mapping[str, Any]) -> None:
     """Publish a store that is completely written; its last file appears when nothing else is left to do."""
+    journal = Path(where) / JOURNAL
     last = _written_root(where, root).replace(Path(where) / PARTIAL)
-    shutil.rmtree(Path(where) / JOURNAL)
+    # The header last: whoever is killed before that finds everything written, and only this left to do.
+    for part in sorted(journal.iterdir(), key=lambda path: path.name == _HEADER):
+        _remove(part)
+    journal.rmdir()
     last.replace(Path(where) / "zarr.json")
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
 
 
 def _written_root(where: str, root: Mapping[str, Any]) -> Path:

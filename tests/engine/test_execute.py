@@ -16,11 +16,13 @@ import zarr
 
 import blocks
 from blocks.execute import compute, rewrite_levels, write_image
-from blocks.graphs import store as store_graphs
-from blocks.graphs.store import ShardError, level_writes, writes
+from blocks.graphs import writes as graphs
+from blocks.graphs.store import ShardError
+from blocks.graphs.writes import Graph, Stream, Target, level_writes, writes
 from blocks.grid import Grid
 from blocks.image import grid_of, image_of, kind_of, levels_of, open_image, source_of
 from blocks.image.construction import StoreExistsError
+from blocks.journal import Written
 from blocks.storage import Layout, StoreError, create_array, tensorstore_installed
 
 
@@ -66,7 +68,7 @@ def test_a_cluster_writes_the_same_bytes(tmp_path: Path):
         processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None, local_directory=str(tmp_path / "w")
     ) as client:
         lazy = open_image(tmp_path / "a.ome.zarr")
-        write_image(tmp_path / "b.ome.zarr", lazy, client=client, progress=lambda n, of: seen.append((n, of)))
+        write_image(tmp_path / "b.ome.zarr", lazy, client=client, progress=lambda n, of, _: seen.append((n, of)))
         write_image(tmp_path / "c.ome.zarr", image, client=client)
         write_image(tmp_path / "d.ome.zarr", lazy + np.uint16(0), client=client)
         np.testing.assert_array_equal(compute(lazy, client=client).values, image.values)
@@ -114,27 +116,35 @@ def test_one_task_writes_one_shard_and_making_the_graph_computes_nothing(tmp_pat
         create_array(str(tmp_path / str(k)), Layout.of(shape, "u2", ("z", "y", "x"))) for k, shape in enumerate(shapes)
     ]
     with dask.config.set(scheduler=refuse):
-        (graph,) = writes(image + np.uint16(1), arrays, kind="image")
-    prefixes = [str(key[0]).rsplit("-", 1)[0] for key in graph.keys]
+        (graph,) = writes(image + np.uint16(1), Target(arrays, "image", Written(arrays)))
+    prefixes = [str(key[0]).rsplit("-", 1)[0] for key in graph.shards]
     assert prefixes == ["write-shard"] * 2 + ["downsample-shard"]
     assert not list(tmp_path.glob("[01]/c"))
 
 
-def test_a_large_image_is_written_wave_by_wave(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_large_image_is_written_as_a_stream_or_wave_by_wave(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     write_image(tmp_path / "a.ome.zarr", some_image((600, 300, 3)))
     lazy = open_image(tmp_path / "a.ome.zarr")
-    arrays = source_of(lazy), source_of(open_image(tmp_path / "a.ome.zarr", 1))
-    waves = list(writes(lazy, [a.array for a in arrays], kind="image", wave=4))
-    assert [len(wave.keys) for wave in waves] == [4, 2, 2]
-    assert [len(w.keys) for w in level_writes([a.array for a in arrays], kind="image", wave=1)] == [1, 1]
-    monkeypatch.setattr(store_graphs.writes, "__kwdefaults__", {"wave": 4})
-    write_image(tmp_path / "b.ome.zarr", lazy)
-    assert digest(tmp_path / "b.ome.zarr") == digest(tmp_path / "a.ome.zarr")
+    arrays = [source_of(open_image(tmp_path / "a.ome.zarr", k)).array for k in range(3)]
+    target = Target(arrays, "image", Written(arrays))
+    # A stored image is copied shard by shard; the result of other tasks goes in graphs of a few shards.
+    assert [type(work) for work in writes(lazy, target, wave=4)] == [Stream, Graph, Graph]
+    waves = list(writes(lazy + np.uint16(0), target, wave=4))
+    assert [len(wave.shards) for wave in waves] == [4, 2, 2, 1]
+    assert [type(work) for work in level_writes(target, wave=1)] == [Stream, Graph]
+    monkeypatch.setattr(graphs.writes, "__kwdefaults__", {"wave": 4})
+    for name, image in (
+        ("b", lazy),
+        ("c", lazy + np.uint16(0)),
+        ("d", blocks.warp(lazy, blocks.Affine.identity(3), lazy)),
+    ):
+        write_image(tmp_path / f"{name}.ome.zarr", image)
+        assert digest(tmp_path / f"{name}.ome.zarr") == digest(tmp_path / "a.ome.zarr")
 
 
 def test_progress_counts_every_shard(tmp_path: Path):
     seen: list[tuple[int, int]] = []
-    write_image(tmp_path / "a.ome.zarr", some_image(), progress=lambda done, total: seen.append((done, total)))
+    write_image(tmp_path / "a.ome.zarr", some_image(), progress=lambda done, total, _: seen.append((done, total)))
     assert seen == [(n, 5) for n in range(1, 6)]
     shards = [f for f in (tmp_path / "a.ome.zarr").rglob("*") if f.is_file() and f.name != "zarr.json"]
     assert len(shards) == 5

@@ -1,0 +1,9 @@
+"""The one place that computes: graphs are made elsewhere, and run here, on threads or on a cluster."""
+
+from blocks.execute.computing import compute
+from blocks.execute.counting import Progress
+from blocks.execute.running import run_shards
+from blocks.execute.writing import Outcome, rewrite_levels, write_image
+from blocks.graphs.store import DiskFullError
+
+__all__ = ["DiskFullError", "Outcome", "Progress", "compute", "rewrite_levels", "run_shards", "write_image"]

@@ -1,0 +1,151 @@
+"""Work on a Dask cluster: a graph as it is, or a stream of shards of which a few a thread are in flight."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from typing import Any
+from uuid import uuid4
+
+from dask.array.optimization import optimize
+
+from blocks.execute.counting import ATTEMPTS, Count, Index, failure
+from blocks.graphs.store import DiskFullError, ShardError
+from blocks.graphs.writes import Graph, Stream
+
+#: Tasks in flight for each thread of the cluster.
+_AHEAD = 3
+#: Shards that take less than this are sent several at a time, for about as long; and most of one task.
+_SHORT_S, _MOST = 0.05, 64
+#: A task of more bytes is sent to the workers once, not with each shard.
+_SENT_ONCE = 1 << 16
+_TOPIC = "blocks-workers"
+
+_log = logging.getLogger(__name__)
+
+
+def graph_on_cluster(work: Graph, count: Count, client: Any) -> None:  # noqa: ANN401 - distributed is not typed
+    """Run a graph on a cluster."""
+    from distributed import as_completed
+
+    keys = list(work.shards)
+    with _naming_deaths(client):
+        futures = client.get(optimize(work.graph, keys), keys, sync=False, retries=ATTEMPTS - 1)
+        try:
+            for future in as_completed(futures, loop=client.loop):
+                level, index = work.shards[future.key]
+                count.add(level, index, _result(future, [index]))
+        finally:
+            client.cancel([future for future in futures if not future.done()])
+
+
+def stream_on_cluster(work: Stream, count: Count, client: Any) -> None:  # noqa: ANN401 - distributed is not typed
+    """Write a stream of shards on a cluster, a few tasks a thread at a time, so that nothing grows with the image."""
+    from distributed import as_completed
+
+    task, indices, size = _sent(work.task, client), iter(work.indices), 1
+    running: dict[Any, Sequence[Index]] = {}
+    finished = as_completed(loop=client.loop)
+
+    def send() -> bool:
+        batch = list(islice(indices, size))
+        if not batch:
+            return False
+        # The name says in a dashboard what is done; the rest makes it this call's own.
+        future = client.submit(
+            write_batch,
+            work.task if task is None else task,
+            batch,
+            key=f"{work.name}-{uuid4().hex}",
+            pure=False,
+            retries=ATTEMPTS - 1,
+        )
+        running[future] = batch
+        finished.add(future)
+        return True
+
+    with _naming_deaths(client):
+        try:
+            wanted = _AHEAD * max(1, sum(client.nthreads().values()))
+            while len(running) < wanted and send():
+                pass
+            for future in finished:
+                batch = running.pop(future)
+                lengths, seconds = _result(future, batch)
+                for index, length in zip(batch, lengths, strict=True):
+                    count.add(work.level, index, length)
+                each = seconds / len(batch)
+                size = 1 if each > _SHORT_S else min(_MOST, max(1, int(4 * _SHORT_S / max(each, 1e-6))))
+                send()
+        finally:
+            client.cancel(list(running))
+
+
+def write_batch(task: Callable[[Index], int], batch: Sequence[Index]) -> tuple[list[int], float]:
+    """Write shards one after the other; return the bytes of each, and how long it took."""
+    start = time.perf_counter()
+    return [task(index) for index in batch], time.perf_counter() - start
+
+
+def _sent(task: Callable[[Index], int], client: Any) -> Any:  # noqa: ANN401
+    """Return a task that lies on the workers already; None where it is small enough to travel with each shard."""
+    if len(pickle.dumps(task, protocol=5)) <= _SENT_ONCE:
+        return None
+    return client.scatter(task, broadcast=True, hash=False)
+
+
+def _result(future: Any, batch: Sequence[Index]) -> Any:  # noqa: ANN401
+    """Return what a task gave, or an error that names its shards."""
+    from distributed.scheduler import KilledWorker
+
+    try:
+        return future.result()
+    except KilledWorker as error:
+        names = " or ".join("/".join(map(str, index)) for index in batch)
+        msg = f"shard {names}: the workers that ran it died one after the other, {error.last_worker.address} the last"
+        msg = f"{msg}, most likely for want of memory; give workers more of it or fewer threads, and run this again"
+        gone = ShardError(msg)
+        gone.tried = True
+        raise gone from error
+    except DiskFullError:
+        raise
+    except Exception as error:
+        raise failure(batch, error, tried=True) from error
+
+
+@contextmanager
+def _naming_deaths(client: Any) -> Iterator[None]:  # noqa: ANN401
+    """Say which worker died meanwhile; the scheduler gives what it had in work to the others."""
+
+    def died(event: Any) -> None:  # noqa: ANN401 - a time and what the plugin says
+        _log.warning("worker %s died; what it had in work is computed again", event[1]["worker"])
+
+    try:
+        client.register_plugin(_deaths())
+        client.subscribe_topic(_TOPIC, died)
+    except (AttributeError, NotImplementedError, ValueError):
+        # A client of another kind of scheduler, which tells of no deaths.
+        yield
+        return
+    try:
+        yield
+    finally:
+        client.unsubscribe_topic(_TOPIC)
+
+
+def _deaths() -> Any:  # noqa: ANN401 - distributed is not typed
+    from distributed import SchedulerPlugin
+
+    class Deaths(SchedulerPlugin):  # type: ignore[misc]
+        """Tells of every worker that leaves."""
+
+        name, idempotent = _TOPIC, True
+
+        def remove_worker(self, scheduler: Any, worker: str, **_: Any) -> None:  # noqa: ANN401
+            scheduler.log_event(_TOPIC, {"worker": worker})
+
+    return Deaths()
