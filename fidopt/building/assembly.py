@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import psutil
 
@@ -68,6 +68,7 @@ def build(
     *,
     roots: Roots,
     overwrite: bool = False,
+    client: Any = None,  # noqa: ANN401 - distributed is not typed
     progress: Report | None = None,
 ) -> list[Built]:
     """Build a dataset's cases from its provider's files.
@@ -82,6 +83,8 @@ def build(
         Where archives, descriptors and the corpus lie.
     overwrite
         Whether a case built from other inputs, or by hand, is replaced.
+    client
+        A Dask client that writes a large dataset's stores; by default threads on this machine's cores.
     progress
         Called with the number of cases done and in all.
 
@@ -105,7 +108,9 @@ def build(
         place.mkdir(parents=True, exist_ok=True)
         _clear_leftovers(place)
         with tempfile.TemporaryDirectory(prefix=f".building-{os.getpid()}-", dir=place) as scratch:
-            _build_all(dataset, todo, names, Path(scratch), inputs=inputs, roots=roots, progress=progress)
+            _build_all(
+                dataset, todo, names, Path(scratch), inputs=inputs, roots=roots, client=client, progress=progress
+            )
     return [_result(dataset, name, "built" if name in todo else "kept", roots) for name in names]
 
 
@@ -117,6 +122,7 @@ def _build_all(
     *,
     inputs: str,
     roots: Roots,
+    client: Any,  # noqa: ANN401 - distributed is not typed
     progress: Report | None,
 ) -> None:
     source = scratch / "source"
@@ -134,7 +140,7 @@ def _build_all(
             if dataset.large:
                 from fidopt.building.large import LargeCase, assemble_large  # and with it dask-image
 
-                assemble_large(LargeCase(dataset, name, source, prepared / name, new, scratch / "spool", roots))
+                assemble_large(LargeCase(dataset, name, source, prepared / name, new, scratch / "spool", roots, client))
             else:
                 _assemble(dataset, name, prepared / name, new, roots=roots)
         shutil.rmtree(prepared / name)

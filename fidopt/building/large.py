@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -68,6 +69,8 @@ class LargeCase:
         Where the case goes, and where what is only needed meanwhile does.
     roots
         Where the alignment and the recipe lie.
+    client
+        A Dask client that writes the stores; by default threads on this machine's cores.
     """
 
     dataset: Dataset
@@ -77,6 +80,7 @@ class LargeCase:
     folder: Path
     scratch: Path
     roots: Roots
+    client: Any = None
 
     @property
     def key(self) -> str:
@@ -186,23 +190,25 @@ def _write(case: LargeCase, entry: str, image: xr.DataArray, deformation: Deform
     spool = case.scratch / f"{entry.replace('/', '-')}.ome.zarr"
     placed = image
     if deformation is not None or not is_world(grid_of(image)):
-        placed = _placed(image, spool, deformation, labels=kind == "labels")
+        placed = _placed(case, image, spool, deformation, labels=kind == "labels")
     if entry == "moving" and case.recipe is not None and case.recipe.appearance is not None:
         placed = seen(placed, case.recipe.appearance, name=case.key)
-    write_image(path, placed, kind="labels" if kind == "labels" else "image")
+    write_image(path, placed, kind="labels" if kind == "labels" else "image", client=case.client)
     refuse_different(placed, path)
     shutil.rmtree(spool, ignore_errors=True)
     if kind == "labels" and (found := list(label_problems(entry, _values(path), case.dataset))):
         raise InputError("\n".join(f"{case.prepared}: {problem}" for problem in found))
 
 
-def _placed(image: xr.DataArray, spool: Path, deformation: Deformation | None, *, labels: bool) -> xr.DataArray:
+def _placed(
+    case: LargeCase, image: xr.DataArray, spool: Path, deformation: Deformation | None, *, labels: bool
+) -> xr.DataArray:
     """Return a lazy image on the world's axes, read through the deformation where there is one."""
     from blocks import warp  # compiles its kernels: only where something is warped
 
     grid = grid_of(image)
     if not isinstance(image.data, np.ndarray) and stored_source(image) is None:
-        write_image(spool, image)
+        write_image(spool, image, client=case.client)
         image = regridded(open_image(spool), grid, unit=unit_of(image))
     exact = deformation is None and permutation(grid) is not None
     transform = Affine.identity(grid.ndim) if deformation is None else deformation.transform

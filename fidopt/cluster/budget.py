@@ -16,7 +16,7 @@ BASE = 350 << 20
 #: Dask pauses a worker beyond this part of its limit, and ends it at 95 %.
 USABLE = 0.8
 #: The least a task is given: a shard of 16 million voxels of 16 bits, what it is read from, and its compressed chunks.
-_LEAST_TASK = 96 << 20
+_LEAST_TASK = 128 << 20
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from fidopt.commands.options import Json, Overwrite, Where
+from fidopt.commands.options import Compute, Json, Overwrite, Where
 from fidopt.commands.output import progress, say, show, show_json
 
 
@@ -17,6 +17,7 @@ def build(
     record: Annotated[bool, Parameter(negative=())] = False,
     overwrite: Overwrite = False,
     where: Where | None = None,
+    compute: Compute | None = None,
     json: Json = False,
 ) -> int:
     """Build a dataset's cases from its provider's files.
@@ -39,8 +40,8 @@ def build(
 
     roots = (where or Where()).roots()
     described = corpus.dataset(dataset, roots)
-    with progress(f"building {dataset}") as report:
-        built = building.build(described, cases, roots=roots, overwrite=overwrite, progress=report)
+    with (compute or Compute()).place() as place, progress(f"building {dataset}") as report:
+        built = building.build(described, cases, roots=roots, overwrite=overwrite, client=place.client, progress=report)
     if record:
         path = building.record(described, {one.case: one.checksums for one in built}, roots=roots)
         say(f"checksums of {len(built)} case{'s' * (len(built) != 1)} recorded in {path}")

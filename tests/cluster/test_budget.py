@@ -59,13 +59,13 @@ def test_no_task_is_given_more_than_it_has_use_for():
 
 
 def test_a_worker_with_too_many_threads_is_named_with_what_it_needs():
-    # (350 + 16 * 96) / 0.8 = 2357.5
-    with pytest.raises(UsageError, match=r"the worker at w0 has 16 threads and may use 1024MiB, but needs 2357MiB"):
+    # (350 + 16 * 128) / 0.8 = 2997.5
+    with pytest.raises(UsageError, match=r"the worker at w0 has 16 threads and may use 1024MiB, but needs 2997MiB"):
         task_bytes(Client((16, 1024)))
 
 
 def test_this_process_has_as_many_threads_as_its_memory_has_tasks(monkeypatch):
     monkeypatch.setattr("dask.system.CPU_COUNT", 64)
     assert threads_here(None) == 64
-    assert threads_here("2GiB") == 17  # (2048 - 350) / 96
-    assert task_bytes(None, "2GiB") == (2048 * MIB - BASE) // 17
+    assert threads_here("2GiB") == 13  # (2048 - 350) / 128
+    assert task_bytes(None, "2GiB") == (2048 * MIB - BASE) // 13

@@ -18,6 +18,7 @@ from fidopt.building import records
 from fidopt.building.appearance import Appearance, painted, seen
 from fidopt.building.bodies import body_of
 from fidopt.building.world import aligned, is_world, world_grid
+from fidopt.cluster import connect
 from fidopt.descriptors.base import parse
 from fidopt.descriptors.reference import ImageReference, direction
 from fidopt.errors import DescriptorError, InputError, MissingError
@@ -276,3 +277,12 @@ def test_a_reference_s_faults_are_said():
     ):
         with pytest.raises(DescriptorError, match=why):
             parse(ImageReference, text, where="fixed.json")
+
+
+def test_a_cluster_builds_the_same_to_the_byte(large):
+    dataset, roots = large(recipe=RECIPE)
+    expected = building.build(dataset, roots=roots)[0].checksums
+    with connect(dashboard=True, workers=1) as client:
+        again = building.build(dataset, roots=roots, overwrite=True, client=client)[0]
+        assert client.cluster.scheduler.transition_counter > 0
+    assert (again.done, again.checksums) == ("built", expected)
