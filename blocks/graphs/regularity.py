@@ -102,7 +102,7 @@ class Mosaic:
             part = piece.region.intersect(region)
             if part.empty:
                 continue
-            voxels = piece.array[(*whole, *part.relative_to(piece.region.start).slices)]
+            voxels: Voxels = piece.array[(*whole, *part.relative_to(piece.region.start).slices)]
             if part == region:
                 return voxels
             if out is None:

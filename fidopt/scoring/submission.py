@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -62,6 +63,7 @@ def score_fields(
     roots: Roots,
     voxels: bool = False,
     machine: str | None = None,
+    client: Any = None,  # noqa: ANN401 - distributed is not typed
     draw: Callable[[Case, DisplacementField, Path], None] = _nothing,
     progress: Callable[[int, int], None] = _nothing,
     say: Callable[[str], None] = _nothing,
@@ -82,6 +84,8 @@ def score_fields(
         The fields are voxels along the index axes, as Learn2Reg has them.
     machine
         The folder of ``roots.results`` to write to; by default this host's.
+    client
+        A Dask client for what is read from stores; by default threads on this machine's cores.
     draw
         Draws a case's pictures into a folder; asked where a field was scored and there are images.
     progress, say
@@ -104,7 +108,7 @@ def score_fields(
     for number, case in enumerate(built):
         progress(number, len(built))
         field, failure = read_or_fail(case, found[case.name], voxels=voxels)
-        scores = score_case(case, field, template=template)
+        scores = score_case(case, field, template=template, client=client)
         if field is not None and case.has_images:
             draw(case, field, line.previews(case.name))
         if failure is not None:
@@ -125,6 +129,7 @@ def score(
     *,
     voxels: bool = False,
     roots: Roots | None = None,
+    client: Any = None,  # noqa: ANN401 - distributed is not typed
 ) -> Row:
     """Score one field on one built case; nothing is written.
 
@@ -138,6 +143,8 @@ def score(
         A file's components are voxels along the index axes, as Learn2Reg has them.
     roots
         The folders to work in; by default those of the FIDOPT_* variables and the working folder.
+    client
+        A Dask client for what is read from stores; by default threads on this machine's cores.
 
     Returns
     -------
@@ -147,10 +154,13 @@ def score(
     where = roots or resources.roots()
     described = corpus.dataset(dataset, where) if isinstance(dataset, str) else dataset
     built = corpus.case(described, case, where)
+    found: DisplacementField | None
+    failure: Failure | None = None
     if field is None or isinstance(field, DisplacementField):
-        return row_of(score_case(built, field, template=evaluation_file(where)), None)
-    found, failure = read_or_fail(built, Path(field), voxels=voxels)
-    return row_of(score_case(built, found, template=evaluation_file(where)), failure)
+        found = field
+    else:
+        found, failure = read_or_fail(built, Path(field), voxels=voxels)
+    return row_of(score_case(built, found, template=evaluation_file(where), client=client), failure)
 
 
 def read_or_fail(

@@ -29,15 +29,24 @@ def oblique(ndim: int) -> npt.NDArray[np.float64]:
     return matrix
 
 
-def fixed_grid(ndim: int = 3) -> Grid:
-    return Grid.of(
+def fixed_grid(ndim: int = 3, fine: int = 1) -> Grid:
+    """Return the fixed grid, or one of about its place with ``fine`` times as many voxels an axis."""
+    grid = Grid.of(
         (15, 21, 18)[-ndim:], spacing=(1.1, 0.9, 2.3)[:ndim], origin=(4.0, -7.0, 11.0)[:ndim], direction=oblique(ndim)
     )
+    return finer(grid, fine)
 
 
-def moving_grid(ndim: int = 3) -> Grid:
+def moving_grid(ndim: int = 3, fine: int = 1) -> Grid:
     """Return another grid, that covers more than the fixed one."""
-    return Grid.of((29, 55, 61)[-ndim:], spacing=(0.8, 0.7, 1.9)[:ndim], origin=(-25.0, -20.0, 0.0)[:ndim])
+    grid = Grid.of((29, 55, 61)[-ndim:], spacing=(0.8, 0.7, 1.9)[:ndim], origin=(-25.0, -20.0, 0.0)[:ndim])
+    return finer(grid, fine)
+
+
+def finer(grid: Grid, times: int) -> Grid:
+    """Return a grid with so many times the voxels an axis, one less of an even number: odd sizes are harder."""
+    shape = tuple(n * times - (times > 1 and n * times % 2 == 0) for n in grid.shape)
+    return Grid(shape, tuple(s / times for s in grid.spacing), grid.origin, grid.direction)
 
 
 def scene(grid: Grid, shift: npt.NDArray[np.float64]) -> npt.NDArray[np.int32]:
@@ -72,6 +81,7 @@ def make_case(tmp_path: Path) -> MakeCase:
         masks: Mapping[str, npt.NDArray[Any]] | None = None,
         unit: str = "mm",
         name: str = "case01",
+        fine: int = 1,
         **changes: Any,
     ) -> Case:
         share, root = tmp_path / "share", tmp_path / "corpus"
@@ -81,7 +91,7 @@ def make_case(tmp_path: Path) -> MakeCase:
         path.write_text(json.dumps(document))
         folder = root / "tiny" / name
         (folder / "truth").mkdir(parents=True)
-        here, there = fixed_grid(ndim), moving_grid(ndim)
+        here, there = fixed_grid(ndim, fine), moving_grid(ndim, fine)
         still, moved = scene(here, np.zeros(ndim)), scene(there, np.array(shift[:ndim]))
         maps = {"fixed_labels": still, "moving_labels": moved} if maps is None else maps
         stores: dict[str, npt.NDArray[Any]] = {}
@@ -129,9 +139,9 @@ def roots(tmp_path: Path) -> resources.Roots:
 
 
 @pytest.fixture
-def grids() -> Callable[[int], tuple[Grid, Grid]]:
-    """Return a function from a number of axes to the cases' fixed and moving grid."""
-    return lambda ndim=3: (fixed_grid(ndim), moving_grid(ndim))
+def grids() -> Callable[..., tuple[Grid, Grid]]:
+    """Return a function from a number of axes to the cases' fixed and moving grid, as fine as asked."""
+    return lambda ndim=3, fine=1: (fixed_grid(ndim, fine), moving_grid(ndim, fine))
 
 
 @pytest.fixture
