@@ -23,6 +23,7 @@ from blocks.graphs.warp_job import FieldJob, WarpJob
 from blocks.grid import Grid
 from blocks.image import grid_of, image_of, kind_of, source_of, unit_of
 from blocks.plan import Interpolation, checked_interpolation
+from blocks.region import Region
 from blocks.storage import Layout
 from blocks.transforms import Affine, BSpline, Transform, fold
 
