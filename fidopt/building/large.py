@@ -144,9 +144,10 @@ def _read(case: LargeCase) -> Contents:
 def _opened(case: LargeCase, path: Path, *, labels: bool) -> xr.DataArray:
     """Return a prepared image, which may be a reference to one of the provider's files."""
     if path.suffix != ".json":
-        return read_image(path, labels=labels)
+        return read_image(path, labels=labels, lazy_bytes=0)
     said = load(ImageReference, path)
-    image = read_image(case.source / said.file, labels=labels, unit=said.unit, spacing=said.spacing)
+    where = case.source / said.file
+    image = read_image(where, labels=labels, unit=said.unit, spacing=said.spacing, lazy_bytes=0)
     if said.axes is None:
         return image
     grid = grid_of(image)
@@ -207,7 +208,7 @@ def _placed(
     from blocks import warp  # compiles its kernels: only where something is warped
 
     grid = grid_of(image)
-    if not isinstance(image.data, np.ndarray) and stored_source(image) is None:
+    if isinstance(image.data, np.ndarray) or stored_source(image) is None:
         write_image(spool, image, client=case.client)
         image = regridded(open_image(spool), grid, unit=unit_of(image))
     exact = deformation is None and permutation(grid) is not None
@@ -225,10 +226,8 @@ def _placed(
 
 def _background(image: xr.DataArray) -> float:
     """Return what an image shows where there is nothing: the median of its border, at its coarsest level."""
-    if "fidopt_source" in image.encoding:
-        path = image.encoding["fidopt_source"][0]
-        image = open_image(path, level=len(levels_of(path)) - 1)
-    values = image.chunk().data.astype(np.float64)
+    path = image.encoding["fidopt_source"][0]
+    values = open_image(path, level=len(levels_of(path)) - 1).data.astype(np.float64)
     shown = outside(values.mean(axis=0) if "c" in image.dims else values)
     return shown if image.dtype.kind == "f" else float(round(shown))
 

@@ -31,7 +31,12 @@ _PART = re.compile(r":(\d+)(?:/(\d+))?$")
 
 
 def read_image(
-    path: str | Path, *, labels: bool = False, unit: str | None = None, spacing: Sequence[float] | None = None
+    path: str | Path,
+    *,
+    labels: bool = False,
+    unit: str | None = None,
+    spacing: Sequence[float] | None = None,
+    lazy_bytes: int = tiff.LAZY_BYTES,
 ) -> xr.DataArray:
     """Read an image: NIfTI, MetaImage, NRRD, TIFF, SVS, HDF5, PNG, JPEG, a stack, a DICOM series or OME-Zarr.
 
@@ -48,6 +53,8 @@ def read_image(
         file's own; millimetres for NIfTI, MetaImage, NRRD and DICOM, pixels for a photograph or what states no size.
     spacing
         x, y[, z], where the file does not say or says it wrong.
+    lazy_bytes
+        A TIFF of at most so many bytes is read at once.
 
     Returns
     -------
@@ -64,7 +71,7 @@ def read_image(
     with refusing(name):
         if is_store(name):
             return _from_store(name, labels=labels, unit=unit, spacing=spacing)
-        array, grid, own = _read(name, spacing=spacing)
+        array, grid, own = _read(name, spacing=spacing, lazy_bytes=lazy_bytes)
         grid = _spaced(grid, spacing, name)
         return _image(array, grid, name=name, labels=labels, unit=unit or own)
 
@@ -87,7 +94,7 @@ def refusing(name: str | Path) -> Iterator[None]:
         raise InputError(text if str(name) in text else f"{name}: {text}") from error
 
 
-def _read(name: str, *, spacing: Sequence[float] | None) -> tuple[Any, Grid, str]:
+def _read(name: str, *, spacing: Sequence[float] | None, lazy_bytes: int) -> tuple[Any, Grid, str]:
     """Return voxels, grid and unit of a file."""
     if stacks.is_stack(name):
         return _calibrated(*stacks.read_stack(name), name=name, spacing=spacing)
@@ -103,7 +110,8 @@ def _read(name: str, *, spacing: Sequence[float] | None) -> tuple[Any, Grid, str
         raise InputError(msg)
     if ending in tiff.ENDINGS:
         series, level = (int(part[1]), int(part[2] or 0)) if part else (0, 0)
-        return _calibrated(*tiff.read_tiff(file, series=series, level=level), name=name, spacing=spacing)
+        read = tiff.read_tiff(file, series=series, level=level, lazy_bytes=lazy_bytes)
+        return _calibrated(*read, name=name, spacing=spacing)
     return _read_file(name, ending)
 
 

@@ -22,7 +22,7 @@ Voxels = npt.NDArray[Any]
 Decoded = tuple[Voxels | None, tuple[int, ...], tuple[int, ...]]
 
 #: Decoded segments kept by one process: a shard's edge cuts tiles, and its neighbour wants the other part of them.
-KEPT_BYTES = 1 << 28
+KEPT_BYTES = 1 << 27
 #: TIFF's codes for JPEG, whose tables lie beside the segments.
 _JPEG = {6, 7, 34892, 33007}
 

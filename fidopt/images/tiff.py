@@ -104,7 +104,9 @@ class TiffVoxels:
                 store.close()
 
 
-def read_tiff(path: str | Path, *, series: int = 0, level: int = 0) -> tuple[Any, Calibration]:
+def read_tiff(
+    path: str | Path, *, series: int = 0, level: int = 0, lazy_bytes: int = LAZY_BYTES
+) -> tuple[Any, Calibration]:
     """Read an image of a TIFF file.
 
     Parameters
@@ -113,11 +115,13 @@ def read_tiff(path: str | Path, *, series: int = 0, level: int = 0) -> tuple[Any
         The file.
     series, level
         Which image, and how often halved; the first at its full resolution.
+    lazy_bytes
+        An image of at most so many bytes is read at once.
 
     Returns
     -------
     tuple of ndarray or dask array, and Calibration
-        Voxels ([c,] [z,] y, x), lazy above :data:`LAZY_BYTES`; samples or channels come first. And the size of a
+        Voxels ([c,] [z,] y, x), lazy where it is large; samples or channels come first. And the size of a
         voxel as OME, ImageJ or Aperio metadata state it (a resolution in dots an inch says nothing of the object).
 
     Raises
@@ -126,7 +130,7 @@ def read_tiff(path: str | Path, *, series: int = 0, level: int = 0) -> tuple[Any
         When the file is no TIFF, is damaged, has other axes, or no such image.
     """
     voxels, said = open_tiff(path, series=series, level=level)
-    if voxels.nbytes > LAZY_BYTES:
+    if voxels.nbytes > lazy_bytes:
         return lazy(voxels), said
     with _refusing(Path(path)):
         return voxels[tuple(slice(0, n) for n in voxels.shape)], said

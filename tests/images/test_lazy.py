@@ -9,7 +9,7 @@ from blocks import open_image
 from blocks.grid import Grid
 from blocks.image import grid_of, unit_of
 from fidopt.errors import InputError
-from fidopt.images import lazy, segments, tiff
+from fidopt.images import lazy, segments
 from fidopt.images.conversion import convert
 from fidopt.images.readers import read_image
 
@@ -129,10 +129,9 @@ def test_planes_of_one_strip_are_decoded_once_however_many_shards_cut_them(tmp_p
 
 
 def test_tiles_that_shards_cut_are_decoded_once(tmp_path, random, decoded, monkeypatch):
-    monkeypatch.setattr(tiff, "LAZY_BYTES", 1000)
     volume = random.integers(0, 255, (300, 300, 300)).astype(np.uint8)
     tifffile.imwrite(tmp_path / "t.tif", volume, tile=(96, 96), compression="zlib")
-    image = read_image(tmp_path / "t.tif")
+    image = read_image(tmp_path / "t.tif", lazy_bytes=1000)
     assert len(image.chunks[0]) == 2
     assert np.array_equal(image.values, volume)
     assert len(set(decoded)) == 300 * 16

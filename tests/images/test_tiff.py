@@ -7,7 +7,6 @@ import tifffile
 from blocks.grid import Grid
 from blocks.image import grid_of, image_of, unit_of
 from fidopt.errors import InputError
-from fidopt.images import tiff
 from fidopt.images.readers import read_image
 from fidopt.images.tiff import write_tiff
 
@@ -102,12 +101,11 @@ def test_what_is_no_tiff_is_refused(tmp_path, content):
 
 
 @pytest.mark.parametrize("tile", [None, (16, 16)])
-def test_a_large_file_is_read_by_region_and_gives_the_same(tmp_path, random, monkeypatch, tile):
-    monkeypatch.setattr(tiff, "LAZY_BYTES", 100)
+def test_a_large_file_is_read_by_region_and_gives_the_same(tmp_path, random, tile):
     for shape, options in (((40, 50, 3), {"photometric": "rgb"}), ((5, 40, 50), {}), ((1, 40, 50), {})):
         array = random.integers(0, 255, shape).astype(np.uint8)
         tifffile.imwrite(tmp_path / "t.tif", array, tile=tile, **options)
-        image = read_image(tmp_path / "t.tif")
+        image = read_image(tmp_path / "t.tif", lazy_bytes=100)
         assert image.chunks is not None
         expected = np.moveaxis(array, -1, 0) if options else array.squeeze()
         assert np.array_equal(image.values, expected)
