@@ -2,45 +2,75 @@
 
 A task's box of the moving image is a voxel or a few wider than the shards it covers, and whole chunks are decoded for
 it: two tasks that are neighbours decode the chunks between them twice. One cache a process, shared by its threads.
+
+Chunks lie in slabs of some megabytes. A page that is touched for the first time costs as much as decoding what goes
+into it; in a slab pages are large, and a chunk that goes leaves its place, already touched, to the next one.
 """
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+import numpy as np
 import numpy.typing as npt
 
 Voxels = npt.NDArray[Any]
 #: A chunk's file, what tells that file from another of the same name, and the chunk's place in it.
 Key: TypeAlias = tuple[str, tuple[int, ...], tuple[int, ...]]
 
+#: Most bytes of a slab, and the most of the cache that one may be.
+_SLAB, _SHARE = 32 << 20, 4
+
+
+@dataclass(eq=False)
+class Place:
+    """Where a chunk lies in a slab.
+
+    Parameters
+    ----------
+    voxels
+        The chunk; nobody writes to it while it is held or read.
+    slab
+        Number of the slab.
+    readers
+        How many threads read it.
+    held
+        Whether the cache holds the chunk, and not the place alone.
+    """
+
+    voxels: Voxels
+    slab: int
+    readers: int = 0
+    held: bool = False
+
 
 class ChunkCache:
-    """Decoded chunks by a key that names file, version and place; the least recently used go first.
+    """Decoded chunks by file, version and place; the least recently used go first.
 
     Notes
     -----
-    It holds nothing until :meth:`room` has said how much it may, and may be used from any number of threads. Chunks
-    are handed out as they are, and not to be written to.
+    It holds nothing until :meth:`room` has said how much it may, and may be used from any number of threads.
     """
 
     def __init__(self) -> None:
         self.decoded = 0
-        self.found = 0
         self._lock = threading.Lock()
-        self._chunks: OrderedDict[Key, Voxels] = OrderedDict()
+        self._chunks: OrderedDict[Key, Place] = OrderedDict()
+        self._free: list[Place] = []
+        self._slabs: dict[int, int] = {}
         self._rooms: list[int] = []
-        self._limit = 0
-        self._bytes = 0
+        self._made = 0
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the chunks that are held."""
-        return self._bytes
+        """Bytes of the slabs."""
+        return sum(self._slabs.values())
 
     @contextmanager
     def room(self, limit: int) -> Iterator[None]:
@@ -58,50 +88,104 @@ class ChunkCache:
         """
         with self._lock:
             self._rooms.append(limit)
-            self._shrink()
+            while self.nbytes > self._limit:
+                self._give_up(next((place.slab for place in self._chunks.values()), min(self._slabs)))
         try:
             yield
         finally:
             with self._lock:
                 self._rooms.remove(limit)
 
-    def get(self, key: Key) -> Voxels | None:
-        """Return a chunk, None where it is not held."""
+    @contextmanager
+    def reading(self, key: Key) -> Iterator[Voxels | None]:
+        """Give a chunk, None where it is not held; its place is left alone meanwhile."""
         with self._lock:
-            found = self._chunks.get(key)
-            if found is not None:
+            place = self._chunks.get(key)
+            if place is not None:
                 self._chunks.move_to_end(key)
-                self.found += 1
-            return found
+                place.readers += 1
+        try:
+            yield None if place is None else place.voxels
+        finally:
+            if place is not None:
+                with self._lock:
+                    place.readers -= 1
+                    self._set_free(place)
 
-    def put(self, key: Key, voxels: Voxels) -> bool:
-        """Hold a chunk that was just decoded, and say whether it is held: nobody may write to it any more."""
+    def take(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Place | None:
+        """Return a place to decode a chunk to, None where there is no room; :meth:`put` or :meth:`give` it back."""
         with self._lock:
             self.decoded += 1
-            if key in self._chunks or not self._rooms or voxels.nbytes > self._limit:
-                return False
-            self._chunks[key] = voxels
-            self._bytes += voxels.nbytes
-            self._shrink()
-            return True
+            while True:
+                for k, place in enumerate(self._free):
+                    if place.voxels.shape == shape and place.voxels.dtype == dtype:
+                        return self._free.pop(k)
+                if self._add_slab(shape, dtype):
+                    continue
+                key = next((key for key, place in self._chunks.items() if not place.readers), None)
+                if key is None:
+                    return None
+                oldest = self._chunks[key]
+                if oldest.voxels.shape == shape and oldest.voxels.dtype == dtype:
+                    del self._chunks[key]
+                    oldest.held = False
+                    return oldest
+                self._give_up(oldest.slab)
+
+    def put(self, key: Key, place: Place) -> None:
+        """Hold the chunk that was decoded to a place."""
+        with self._lock:
+            if key not in self._chunks and place.slab in self._slabs:
+                place.held = True
+                self._chunks[key] = place
+            self._set_free(place)
+
+    def give(self, place: Place) -> None:
+        """Give a place back: nothing was decoded to it."""
+        with self._lock:
+            self._set_free(place)
 
     def drop(self, file: str) -> None:
         """Hold no chunk of a file any more: it is written again, by the same name and perhaps in the same instant."""
         with self._lock:
             for key in [key for key in self._chunks if key[0] == file]:
-                self._bytes -= self._chunks.pop(key).nbytes
+                place = self._chunks.pop(key)
+                place.held = False
+                self._set_free(place)
 
     def forget(self) -> None:
         """Hold nothing more."""
         with self._lock:
-            self._chunks.clear()
-            self._bytes = 0
+            for slab in list(self._slabs):
+                self._give_up(slab)
 
-    def _shrink(self) -> None:
-        if self._rooms:
-            self._limit = max(0, min(self._rooms))
-        while self._bytes > self._limit:
-            self._bytes -= self._chunks.popitem(last=False)[1].nbytes
+    @property
+    def _limit(self) -> int:
+        return max(0, min(self._rooms, default=0))
+
+    def _add_slab(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
+        """Make places for more chunks where they fit."""
+        size, limit = math.prod(shape) * dtype.itemsize, self._limit
+        count = max(1, min(_SLAB, limit // _SHARE) // size)
+        if self.nbytes + count * size > limit:
+            return False
+        self._made += 1
+        self._slabs[self._made] = count * size
+        # Not filled in: what is never decoded to takes no memory.
+        self._free += [Place(voxels, self._made) for voxels in np.empty((count, *shape), dtype=dtype)]
+        return True
+
+    def _set_free(self, place: Place) -> None:
+        """Leave a place that nobody uses to the next chunk."""
+        if not place.held and not place.readers and place.slab in self._slabs:
+            self._free.append(place)
+
+    def _give_up(self, slab: int) -> None:
+        """Let go of a slab and what lies in it; threads that read it keep its memory until they are done."""
+        del self._slabs[slab]
+        self._free = [place for place in self._free if place.slab != slab]
+        for key in [key for key, place in self._chunks.items() if place.slab == slab]:
+            self._chunks.pop(key).held = False
 
 
 #: The process's cache.

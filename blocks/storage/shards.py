@@ -155,11 +155,11 @@ class ShardReader:
         left = []
         for box in shard.boxes:
             corner, first = self._place(shard, box)
-            voxels = cache.get((shard.file, version, corner))
-            if voxels is None:
-                left.append(box)
-            else:
-                out[box.relative_to(start).slices] = voxels[box.relative_to(first).slices]
+            with cache.reading((shard.file, version, corner)) as voxels:
+                if voxels is None:
+                    left.append(box)
+                else:
+                    out[box.relative_to(start).slices] = voxels[box.relative_to(first).slices]
         return _Part(shard.file, shard.first, left)
 
     def _pieces(self, shard: _Part, cache: ChunkCache | None) -> Iterator[tuple[Region, Voxels]]:
@@ -186,10 +186,19 @@ class ShardReader:
             if offset == ABSENT:
                 yield box, np.full(box.shape, self.fill, dtype=self.layout.dtype)
                 continue
-            _decode(os.pread(handle, length, offset), length, buffer, f"{shard.file}, chunk {corner}")
-            yield box, buffer[box.relative_to(first).slices]
-            if cache is not None and cache.put((shard.file, version, corner), buffer):
-                buffer = np.empty_like(buffer)
+            stored, where = os.pread(handle, length, offset), f"{shard.file}, chunk {corner}"
+            place = None if cache is None else cache.take(self.layout.chunks, self.layout.dtype)
+            if place is None or cache is None:
+                _decode(stored, length, buffer, where)
+                yield box, buffer[box.relative_to(first).slices]
+                continue
+            try:
+                _decode(stored, length, place.voxels, where)
+                yield box, place.voxels[box.relative_to(first).slices]
+            except BaseException:
+                cache.give(place)
+                raise
+            cache.put((shard.file, version, corner), place)
 
     def _place(self, shard: _Part, box: Region) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return which chunk of a shard a box lies in, and the chunk's first voxel in the array."""

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blocks.region import Region
-from blocks.storage import Layout, StoredArray, create_array, write_shard
+from blocks.storage import Layout, StoredArray, StoreError, create_array, write_shard
 from blocks.storage.cache import CHUNKS, ChunkCache
 from blocks.storage.shards import ShardReader
 
@@ -85,18 +85,71 @@ def test_what_is_held_is_taken_before_it_is_pushed_out(noise):
         assert decoded_by(lambda: array.read(box, touched=[box])) == 5
 
 
+def hold(cache: ChunkCache, number: int, shape: tuple[int, ...] = (1000,)) -> bool:
+    place = cache.take(shape, np.dtype(np.uint8))
+    if place is None:
+        return False
+    place.voxels[...] = number
+    cache.put(("file", (), (number,)), place)
+    return True
+
+
+def held(cache: ChunkCache, number: int) -> np.ndarray | None:
+    with cache.reading(("file", (), (number,))) as voxels:
+        return voxels
+
+
 def test_the_cache_holds_no_more_than_the_least_that_running_tasks_leave_over():
     cache = ChunkCache()
+    assert not hold(cache, 0)
     with cache.room(10_000):
-        for key in range(20):
-            cache.put(("file", (), (key,)), np.zeros(1000, dtype=np.uint8))
-        assert cache.nbytes == 10_000
+        assert all(hold(cache, number) for number in range(20))
+        assert 8_000 <= cache.nbytes <= 10_000
+        assert (held(cache, 19) == 19).all()
+        assert held(cache, 5) is None
         with cache.room(3_500):
-            assert cache.nbytes == 3_000
-            assert cache.get(("file", (), (19,))) is not None
-            assert cache.get(("file", (), (10,))) is None
-            assert not cache.put(("file", (), (99,)), np.zeros(4_000, dtype=np.uint8))
-    assert not cache.put(("file", (), (100,)), np.zeros(1, dtype=np.uint8))
+            assert 0 < cache.nbytes <= 3_500
+            assert not hold(cache, 99, (4_000,))
+            assert hold(cache, 98, (500,))
+        assert hold(cache, 97)
+    cache.forget()
+    assert cache.nbytes == 0
+    assert not hold(cache, 96)
+
+
+def test_a_chunk_that_is_read_keeps_its_place():
+    cache = ChunkCache()
+    with cache.room(2_000):
+        hold(cache, 1)
+        with cache.reading(("file", (), (1,))) as voxels:
+            for number in range(2, 9):
+                hold(cache, number)
+            assert (voxels == 1).all()
+            cache.drop("file")
+            hold(cache, 9)
+            hold(cache, 10)
+            hold(cache, 11)
+            assert (voxels == 1).all()
+        assert held(cache, 1) is None
+        hold(cache, 12)
+        assert (held(cache, 11) == 11).all()
+
+
+def test_a_chunk_that_cannot_be_decoded_leaves_its_place(tmp_path: Path):
+    voxels = np.random.default_rng(0).integers(0, 255, (64, 64, 128), dtype=np.uint8)
+    array = stored(tmp_path / "0", voxels)
+    file = tmp_path / "0" / "c" / "0" / "0" / "0"
+    damaged = bytearray(file.read_bytes())
+    damaged[4:8] = b"\0\0\0\0"
+    file.write_bytes(bytes(damaged))
+    box = Region.of(voxels.shape)
+    with CHUNKS.room(2 * 64**3):
+        for _ in range(3):
+            with pytest.raises(StoreError, match="damaged"):
+                array.read(box, touched=[box])
+        whole = Region((0, 0, 64), (64, 64, 128))
+        assert decoded_by(lambda: array.read(whole, touched=[whole])) == 1
+        assert decoded_by(lambda: array.read(whole, touched=[whole])) == 0
 
 
 def test_a_shard_written_again_is_not_met_in_the_cache(tmp_path: Path):
