@@ -13,6 +13,11 @@ from dask.threaded import get
 from blocks.graphs.warp_job import compute_shard
 
 
+def thread_count() -> int:
+    """Return how many threads of this process compute: Dask's setting ``num_workers``, else one a core."""
+    return int(dask.config.get("num_workers", None) or CPU_COUNT)
+
+
 def compute(*lazy: Any, client: Any = None) -> Any:  # noqa: ANN401 - whatever Dask can compute; Dask is not typed
     """Return lazy images, arrays or values in memory: one for one, a tuple for several.
 
@@ -28,7 +33,7 @@ def compute(*lazy: Any, client: Any = None) -> Any:  # noqa: ANN401 - whatever D
         return lazy[0].copy(data=get(lazy[0].data.dask, key))
     if client is None:
         # The function and not its name: to look a name up, Dask would import distributed.
-        results = dask.compute(*lazy, scheduler=get, num_workers=CPU_COUNT)
+        results = dask.compute(*lazy, scheduler=get, num_workers=thread_count())
     else:
         results = tuple(client.gather(client.compute(list(lazy))))
     return results[0] if len(results) == 1 else results

@@ -10,10 +10,10 @@ from typing import Any
 
 from dask.array.optimization import optimize
 from dask.callbacks import Callback
-from dask.system import CPU_COUNT
 from dask.threaded import get
 
 from blocks.execute.cluster import graph_on_cluster, stream_on_cluster
+from blocks.execute.computing import thread_count
 from blocks.execute.counting import ATTEMPTS, Count, Index, Progress, failure
 from blocks.graphs.store import DiskFullError, ShardError
 from blocks.graphs.writes import Graph, Stream
@@ -128,9 +128,10 @@ def _stream_on_threads(work: Stream, count: Count) -> None:
     fresh, again = iter(work.indices), deque[Index]()
     tried: dict[Index, int] = {}
     running: dict[Future[int], Index] = {}
+    wanted = _AHEAD * thread_count()
     with _threads() as pool:
         while True:
-            while len(running) < _AHEAD * CPU_COUNT:
+            while len(running) < wanted:
                 index = again.popleft() if again else next(fresh, None)
                 if index is None:
                     break
@@ -151,8 +152,8 @@ def _stream_on_threads(work: Stream, count: Count) -> None:
 
 @contextmanager
 def _threads() -> Iterator[ThreadPoolExecutor]:
-    """Yield a thread a core; whatever happens, none of them works on when this is left."""
-    pool = ThreadPoolExecutor(CPU_COUNT)
+    """Yield this process's threads; whatever happens, none of them works on when this is left."""
+    pool = ThreadPoolExecutor(thread_count())
     try:
         yield pool
     finally:

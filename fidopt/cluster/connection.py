@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,7 +80,7 @@ def computing(
         import dask
 
         # Fewer threads than cores where the memory has no room for as many tasks.
-        with ThreadPoolExecutor(threads_here(memory)) as pool, dask.config.set(pool=pool):
+        with dask.config.set(num_workers=threads_here(memory)):
             yield Place(None, task_bytes(None, memory))
 
 
@@ -177,7 +176,8 @@ def deployment(where: str) -> Deployment:
     path = Path(where).expanduser()
     if path.is_file():
         return read_deployment(path)
-    shipped = {file.stem: file for file in resources.roots().each("deploy", "*.yml")}
+    # Docker's compose.yml lies beside them.
+    shipped = {f.stem: f for f in resources.roots().each("deploy", "*.yml") if f.name != "compose.yml"}
     name = where.removeprefix("deploy/").removesuffix(".yml")
     if name not in shipped:
         msg = (

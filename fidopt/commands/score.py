@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from fidopt.commands.options import Json, Where
+from fidopt.commands.options import Compute, Json, Where
 from fidopt.commands.output import progress, say, show, show_json
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ def score(
     voxels: Annotated[bool, Parameter(negative=())] = False,
     machine: str | None = None,
     where: Where | None = None,
+    compute: Compute | None = None,
     json: Json = False,
 ) -> int:
     """Score displacement fields made elsewhere, and write their rows.
@@ -57,7 +58,7 @@ def score(
 
     roots = (where or Where()).roots()
     described = corpus.dataset(dataset, roots)
-    with progress(f"scoring {name} on {dataset}") as report:
+    with (compute or Compute()).place() as place, progress(f"scoring {name} on {dataset}") as report:
         submission = score_fields(
             name,
             described,
@@ -66,6 +67,7 @@ def score(
             roots=roots,
             voxels=voxels,
             machine=machine,
+            client=place.client,
             draw=draw,
             progress=report,
             say=say,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import datetime
-import ipaddress
+import shlex
+import shutil
+import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from blocks.grid import Grid
 from blocks.image import image_of
 from fidopt.cli import main
 from fidopt.images.digest import digest
+
+README = Path(__file__).parents[2] / "deploy" / "README.md"
 
 
 @dataclass(frozen=True)
@@ -58,29 +61,12 @@ def work(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def certificates(tmp_path_factory):
-    """A folder of ca.pem, cert.pem and key.pem for this machine's loopback."""
-    x509 = pytest.importorskip("cryptography.x509", reason="pip install cryptography (it comes with fidopt[cluster])")
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    def name(text):
-        return x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, text)])
-
-    def certificate(subject, key, issuer, signer, *, authority):
-        now = datetime.datetime.now(datetime.UTC)
-        made = x509.CertificateBuilder(name(issuer), name(subject), key.public_key(), x509.random_serial_number())
-        made = made.not_valid_before(now - datetime.timedelta(hours=1)).not_valid_after(
-            now + datetime.timedelta(days=1)
-        )
-        made = made.add_extension(x509.BasicConstraints(ca=authority, path_length=None), critical=True)
-        loopback = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
-        made = made.add_extension(x509.SubjectAlternativeName([loopback]), critical=False)
-        return made.sign(signer, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
-
+    """A folder of ca.pem, cert.pem and key.pem, made as deploy/README.md says."""
+    if shutil.which("openssl") is None:
+        pytest.skip("there is no openssl: apt-get install openssl")
     folder = tmp_path_factory.mktemp("tls")
-    root, mine = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
-    (folder / "ca.pem").write_bytes(certificate("root", root, "root", root, authority=True))
-    (folder / "cert.pem").write_bytes(certificate("fidopt", mine, "root", root, authority=False))
-    text = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    (folder / "key.pem").write_bytes(mine.private_bytes(*text))
+    commands = [line for line in README.read_text().splitlines() if line.startswith("    openssl ")]
+    assert len(commands) == 3
+    for command in commands:
+        subprocess.run(shlex.split(command), cwd=folder, check=True, capture_output=True)
     return folder

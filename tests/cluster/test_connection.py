@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import logging
+import threading
+import time
 
 import dask
 import pytest
 
+from blocks.execute.running import run_shards
 from fidopt.cluster import computing, connect, deployment
 from fidopt.cluster.starting import require, start
 from fidopt.descriptors.deployment import Address, Kubernetes, Local, Slurm, Ssh
@@ -97,13 +100,34 @@ def test_a_word_that_is_neither_lists_the_names():
         deployment("nowhere")
 
 
-def test_memory_for_one_task_leaves_one_thread_of_this_process():
-    with computing(memory="640MiB") as place:
-        pool = dask.config.get("pool")
-        threads = pool._max_workers
+def test_memory_leaves_this_process_the_threads_that_it_has_room_for(monkeypatch):
+    monkeypatch.setattr("dask.system.CPU_COUNT", 64)
+    with computing(memory="1GiB") as place:
+        threads = _threads_that_write()
         assert place.client is None
-    assert threads * place.task_bytes <= (640 - 350) << 20
-    assert dask.config.get("pool", None) is None
+        assert threads == 5  # (1024 - 350) / 128
+        assert threads * place.task_bytes <= (1024 - 350) << 20
+    with computing() as place:
+        assert place.task_bytes >= 128 << 20
+    assert dask.config.get("num_workers", None) is None
+
+
+def _threads_that_write():
+    """Return how many threads were at work at a time, of twenty tasks that wait for one another a little."""
+    at_work, most, lock = 0, 0, threading.Lock()
+
+    def task(_index):
+        nonlocal at_work, most
+        with lock:
+            at_work += 1
+            most = max(most, at_work)
+        time.sleep(0.02)
+        with lock:
+            at_work -= 1
+        return 1
+
+    run_shards(task, [(n,) for n in range(20)], total=20)
+    return most
 
 
 @pytest.mark.parametrize("memory", ["much", "0", "-1GiB", "", "639MiB"])

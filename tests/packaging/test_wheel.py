@@ -53,6 +53,7 @@ def test_the_wheel_holds_the_descriptors_and_nothing_that_was_built(wheel):
     assert "fidopt/_share/datasets/brain/dataset.json" in names
     assert "fidopt/_share/methods/demons/run.sh" in names
     assert "fidopt/_share/evaluation/registration.yml" in names
+    assert {f"fidopt/_share/deploy/{name}.yml" for name in ("local", "ssh", "slurm", "kubernetes")} <= set(names)
     assert not [name for name in names if "__pycache__" in name or ".ome.zarr" in name or name.startswith("tests")]
 
 
@@ -60,6 +61,11 @@ def test_run_scripts_stay_executable_in_the_wheel(wheel):
     scripts = [info for info in zipfile.ZipFile(wheel).infolist() if info.filename.endswith(("run.sh", "setup.sh"))]
     assert scripts
     assert all(info.external_attr >> 16 & 0o100 for info in scripts)
+
+
+def test_an_installed_wheel_finds_its_own_deploy_files(installed, tmp_path):
+    code = "from fidopt.cluster import deployment as d; print(d('deploy/local.yml').dashboard, d('slurm').kind)"
+    assert _run(code, installed, tmp_path).split() == ["127.0.0.1:8787", "slurm"]
 
 
 def test_an_installed_wheel_finds_its_own_descriptors(installed, tmp_path):
