@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 UV := $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --constraint constraints.txt
 
-.PHONY: demo test lint proof bench clean
+.PHONY: demo test lint proof cluster-proof bench clean
 
 demo: $(VENV)/.demo          ## two small real datasets through the whole house, and a board
 	$(BIN)/fidopt demo
@@ -20,6 +20,9 @@ lint: $(VENV)/.dev
 
 proof: $(VENV)/.dev          ## the slow proofs
 	$(BIN)/python -m pytest -q -m slow
+
+cluster-proof: $(VENV)/.dev  ## those of clusters alone, against a real sshd and a real SLURM where they are installed
+	$(BIN)/python -m pytest -q -rs -m slow tests/cluster
 
 bench: $(VENV)/.dev          ## ours beside its peers
 	for file in benchmarks/*.py; do $(BIN)/python $$file || exit 1; done
