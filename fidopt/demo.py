@@ -34,7 +34,7 @@ FINER = 3
 class Report(Protocol):
     """Told how much of a step is done."""
 
-    def __call__(self, done: int, total: int, /) -> None:
+    def __call__(self, done: int, total: int, written: int = 0, /) -> None:
         """Take note of ``done`` of ``total``."""
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from fidopt.commands.options import Compute, Json, Overwrite
-from fidopt.commands.output import progress, say, show, show_json
+from fidopt.commands.output import progress, say, show, show_json, taken_up
 from fidopt.errors import UsageError
 
 
@@ -58,6 +58,7 @@ def convert(
             client=place.client,
             progress=report if is_store(dst) else None,
         )
+    taken_up(done.outcome)
     for sentence in done.lost:
         say(f"{dst}: {sentence}")
     shape = list(done.image.shape)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fidopt.commands.options import Compute, Json, Overwrite
-from fidopt.commands.output import progress, show, show_json
+from fidopt.commands.output import progress, show, show_json, taken_up
 from fidopt.errors import UsageError
 
 
@@ -40,6 +40,7 @@ def field(
         done = resampling.write_displacement(
             sources, out, like=like, overwrite=overwrite, client=place.client, progress=report
         )
+    taken_up(done.outcome)
     shape = [int(n) for n in done.image.shape]
     if json:
         show_json({"path": out, "shape": shape, "dtype": str(done.image.dtype), "state": done.state})

@@ -8,16 +8,19 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from rich.console import Console, RenderableType
+
+if TYPE_CHECKING:
+    from blocks.execute import Outcome
 
 
 class Report(Protocol):
     """Called as work advances, with what is done and what there is in all."""
 
-    def __call__(self, done: int, total: int) -> None:
-        """Take note of ``done`` of ``total`` steps."""
+    def __call__(self, done: int, total: int, written: int = 0, /) -> None:
+        """Take note of ``done`` of ``total`` steps, the last of which wrote so many bytes."""
 
 
 def show(what: RenderableType) -> None:
@@ -37,27 +40,75 @@ def say(message: str) -> None:
     sys.stderr.write(message + "\n")
 
 
+class _Pace:
+    """How fast work goes since it began: what earlier attempts had done does not count."""
+
+    def __init__(self) -> None:
+        self._start, self._bytes, self._first = time.monotonic(), 0, -1
+
+    def note(self, done: int, written: int) -> None:
+        """Take note of a step."""
+        if self._first < 0:
+            self._first = done - 1
+        self._bytes += written
+
+    def text(self, done: int, total: int) -> str:
+        """Return steps and bytes a second, and how long the rest will take; empty before anything is known."""
+        seconds = time.monotonic() - self._start
+        if done <= self._first or seconds <= 0:
+            return ""
+        rate = (done - self._first) / seconds
+        words = []
+        if self._bytes:
+            words += [f"{rate:.3g} shards/s", f"{self._bytes / seconds / 1e6:.3g} MB/s"]
+        return ", ".join([*words, f"{_duration((total - done) / rate)} left"])
+
+
+def _duration(seconds: float) -> str:
+    """Return a duration as 50 s, 12 min, 3.5 h."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
+
+
 @contextmanager
 def progress(label: str) -> Iterator[Report]:
     """Show how far a long piece of work is: a bar with an ETA on a terminal, a line now and then elsewhere."""
+    pace = _Pace()
     if sys.stderr.isatty():
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[pace]}"),
+        )
         with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-            task = bar.add_task(label, total=None)
+            task = bar.add_task(label, total=None, pace="")
 
-            def report(done: int, total: int) -> None:
-                bar.update(task, completed=done, total=total)
+            def report(done: int, total: int, written: int = 0, /) -> None:
+                pace.note(done, written)
+                bar.update(task, completed=done, total=total, pace=pace.text(done, total))
 
             yield report
         return
     last = time.monotonic()
 
-    def line(done: int, total: int) -> None:
+    def line(done: int, total: int, written: int = 0, /) -> None:
         nonlocal last
+        pace.note(done, written)
         if time.monotonic() - last >= 10:
             last = time.monotonic()
-            say(f"{label}: {done} of {total}")
+            said = pace.text(done, total)
+            say(f"{label}: {done} of {total}" + (f", {said}" if said else ""))
 
     yield line
+
+
+def taken_up(outcome: Outcome | None) -> None:
+    """Say on stderr what became of an earlier attempt that was interrupted."""
+    if outcome is not None and outcome.begun_again:
+        say("what an earlier attempt had left was made from something else, or nobody knows what: all was made again")
+    elif outcome is not None and outcome.there:
+        say(f"taken up: {outcome.there} of {outcome.shards} shards were there already")

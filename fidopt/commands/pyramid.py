@@ -7,7 +7,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from fidopt.commands.options import Compute, Json
-from fidopt.commands.output import progress, show, show_json
+from fidopt.commands.output import progress, show, show_json, taken_up
 
 
 def pyramid(
@@ -34,10 +34,20 @@ def pyramid(
     """
     from blocks.execute import rewrite_levels
     from blocks.image import levels_of
+    from blocks.image.opening import open_store
+    from fidopt.images.identity import header, identity
     from fidopt.images.readers import refusing
 
     with (compute or Compute()).place() as place, refusing(store), progress(f"levels of {store}") as report:
-        rewrite_levels(store, kind="labels" if labels else None, progress=report, client=place.client)
+        finest = open_store(store).arrays[0].path
+        outcome = rewrite_levels(
+            store,
+            kind="labels" if labels else None,
+            made_from=header({"level": identity(finest)}),
+            progress=report,
+            client=place.client,
+        )
+    taken_up(outcome)
     levels = [list(level.shape) for level in levels_of(store)]
     if json:
         show_json({"path": store, "levels": levels})

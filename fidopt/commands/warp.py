@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from fidopt.commands.options import Compute, Json, Overwrite
-from fidopt.commands.output import progress, show, show_json
+from fidopt.commands.output import progress, show, show_json, taken_up
 from fidopt.errors import UsageError
 
 
@@ -56,6 +56,7 @@ def warp(
             client=place.client,
             progress=report,
         )
+    taken_up(done.outcome)
     shape = [int(n) for n in done.image.shape]
     if json:
         show_json({"path": out, "shape": shape, "dtype": str(done.image.dtype), "state": done.state})

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import xarray as xr
 
-from blocks.execute import write_image
+from blocks.execute import Outcome, Progress, write_image
 from blocks.image import kind_of, open_image, unit_of
 from blocks.storage import StoreError
 from fidopt.errors import FidoptError, InputError, OutputExistsError
 from fidopt.images.atomic import written_whole
+from fidopt.images.identity import header, identity
 from fidopt.images.readers import NIFTI, is_store, read_image, refusing
 from fidopt.images.writers import WRITTEN, Keeps, differences, not_kept, write_file
 
@@ -35,11 +36,14 @@ class Conversion:
         Written now, or there already with the same voxels and geometry.
     lost
         What the format does not keep, a sentence each.
+    outcome
+        What an earlier attempt had left of a store; None where no store was written.
     """
 
     image: xr.DataArray
     state: Literal["written", "there already"]
     lost: tuple[str, ...]
+    outcome: Outcome | None = None
 
 
 def convert(
@@ -51,7 +55,7 @@ def convert(
     spacing: Sequence[float] | None = None,
     overwrite: bool = False,
     client: Any = None,  # noqa: ANN401 - distributed is not typed
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Conversion:
     """Write an image in another format, and compare what was written with what was read.
 
@@ -91,12 +95,16 @@ def convert(
             raise OutputExistsError(msg)
     with refusing(name):
         if is_store(name):
-            write_image(name, image, overwrite=overwrite, progress=progress, client=client)
+            spaced = None if spacing is None else [float(n) for n in spacing]
+            made_from = header({"source": identity(source), "labels": labels, "unit": unit, "spacing": spaced})
+            outcome = write_image(
+                name, image, overwrite=overwrite, made_from=made_from, progress=progress, client=client
+            )
             _refuse_different(name, image, name=name, source=source)
-        else:
-            with written_whole(name) as part:
-                write_file(part, image)
-                _refuse_different(str(part), image, name=name, source=source)
+            return Conversion(image, "written", lost, outcome)
+        with written_whole(name) as part:
+            write_file(part, image)
+            _refuse_different(str(part), image, name=name, source=source)
     return Conversion(image, "written", lost)
 
 

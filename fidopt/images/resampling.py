@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -12,7 +10,7 @@ from typing import Any, Literal
 import xarray as xr
 
 import blocks
-from blocks.execute import compute, write_image
+from blocks.execute import Outcome, Progress, compute, write_image
 from blocks.graphs.warp import MEMORY_BYTES
 from blocks.grid import Grid
 from blocks.image import grid_of, kind_of, open_image, unit_of
@@ -21,19 +19,16 @@ from blocks.plan import Interpolation
 from blocks.storage import StoreError, local_path
 from fidopt.errors import InputError, OutputExistsError, UsageError
 from fidopt.images import elastix
-from fidopt.images.digest import digest, files
+from fidopt.images.identity import header, identity
 from fidopt.images.readers import NIFTI, is_store, read_image, refusing
 from fidopt.images.transforms import INVERSE, read_transforms
 from fidopt.images.volumes import WRITTEN_ENDINGS
 from fidopt.images.writers import differences, write_file
 
-#: A store of at most so many bytes is recognised by its digest, a larger one by its files' sizes and times.
-DIGESTED_BYTES = 1 << 30
 #: A field of at most so many bytes is held whole while its file is written.
 HELD_BYTES = 1 << 30
 #: Endings of the files and stores a displacement field is written to.
 FIELD_ENDINGS = (*NIFTI, *WRITTEN_ENDINGS, ".zarr")
-Progress = Callable[[int, int], None]
 State = Literal["written", "there already"]
 
 
@@ -47,10 +42,13 @@ class Written:
         The warped image or the field, lazy where it lies in a store.
     state
         Written now, or there already, made from the same.
+    outcome
+        What an earlier attempt had left of a store; None where no store was written.
     """
 
     image: xr.DataArray
     state: State
+    outcome: Outcome | None = None
 
 
 def warp(
@@ -104,15 +102,22 @@ def warp(
     if unit_of(image) != unit_of(fixed):
         msg = f"{moving} is in {unit_of(image)} and {like} in {unit_of(fixed)}; both must be in one unit"
         raise UsageError(msg)
-    header = _header(moving, transforms, grid_of(fixed), chosen)
-    if _is_done(out, header, overwrite=overwrite):
+    made_from = _header(moving, transforms, grid_of(fixed), chosen)
+    if _is_done(out, made_from, overwrite=overwrite):
         return Written(open_image(out), "there already")
     transform = read_transforms(transforms)
     with refusing(out):
         warped = blocks.warp(image, transform, fixed, interpolation=chosen, memory_bytes=memory_bytes)
-        made = {"fidopt": {"header": header}}
-        write_image(out, warped, overwrite=overwrite, attributes=made, progress=progress, client=client)
-        return Written(open_image(out), "written")
+        outcome = write_image(
+            out,
+            warped,
+            overwrite=overwrite,
+            attributes={"fidopt": {"header": made_from}},
+            made_from=made_from,
+            progress=progress,
+            client=client,
+        )
+        return Written(open_image(out), "written", outcome)
 
 
 def write_displacement(
@@ -152,9 +157,12 @@ def write_displacement(
         if Path(out).exists() and not overwrite and _field_is_there(out, field):
             return Written(field, "there already")
         if is_store(out):
-            write_image(out, field, overwrite=overwrite, progress=progress, client=client)
-        else:
-            write_file(out, field)
+            made_from = header({"displacement": 1} | _places(transforms, grid_of(fixed)))
+            outcome = write_image(
+                out, field, overwrite=overwrite, made_from=made_from, progress=progress, client=client
+            )
+            return Written(field, "written", outcome)
+        write_file(out, field)
     return Written(field, "written")
 
 
@@ -177,44 +185,33 @@ def _interpolation(image: xr.DataArray, name: str, asked: Interpolation | None) 
 
 def _header(moving: str, transforms: Sequence[str], fixed: Grid, interpolation: str) -> str:
     """Return what stands for all that a warped store is made from."""
-    facts = {
-        "moving": _identity(moving),
+    facts = {"moving": identity(moving), "interpolation": interpolation}
+    return header(facts | _places(transforms, fixed))
+
+
+def _places(transforms: Sequence[str], fixed: Grid) -> dict[str, Any]:
+    """Return what stands for transforms on a grid."""
+    return {
         "transforms": [_transform_identity(source) for source in transforms],
         "fixed": [fixed.shape, fixed.spacing, fixed.origin, fixed.direction],
-        "interpolation": interpolation,
     }
-    return "sha256:" + hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
-
-
-def _identity(name: str) -> Any:  # noqa: ANN401 - anything JSON holds
-    """Return what tells a file or store from another: its digest, or its files' sizes and times where it is large."""
-    if "://" in name:
-        return name
-    path = Path(name)
-    if path.is_file():
-        return digest(path)
-    held = [(file.relative_to(path).as_posix(), file.stat()) for file in files(path)]
-    if sum(stat.st_size for _, stat in held) <= DIGESTED_BYTES:
-        return digest(path)
-    return [(relative, stat.st_size, stat.st_mtime_ns) for relative, stat in held]
 
 
 def _transform_identity(source: str) -> Any:  # noqa: ANN401 - anything JSON holds
-    name = source.removeprefix(INVERSE)
-    path = Path(name)
+    path = Path(source.removeprefix(INVERSE))
     parts = [path]
     if path.suffix == ".txt" and path.is_file() and elastix.is_elastix(path.read_text(errors="replace")):
         parts = elastix.chain(path)
-    return [source.startswith(INVERSE), [_identity(str(part)) for part in parts]]
+    return [source.startswith(INVERSE), [identity(part) for part in parts]]
 
 
-def _is_done(out: str, header: str, *, overwrite: bool) -> bool:
+def _is_done(out: str, made_from: str, *, overwrite: bool) -> bool:
     """Tell whether a finished store made from the same is there; refuse one made from something else."""
     try:
         root = read_root(local_path(out))
     except StoreError:
         return False
-    if (root.get("fidopt") or {}).get("header") == header:
+    if (root.get("fidopt") or {}).get("header") == made_from:
         return True
     if overwrite:
         return False

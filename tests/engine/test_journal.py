@@ -1,0 +1,239 @@
+"""An interrupted store: what is whole is kept, what is not is made again, and nothing else is left."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import zlib
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from blocks.execute import DiskFullError, rewrite_levels, write_image
+from blocks.graphs import store as tasks
+from blocks.grid import Grid
+from blocks.image import image_of, open_image
+from blocks.image.construction import StoreExistsError
+from blocks.journal import Journal, Written
+from blocks.storage import Layout, create_array, shard_file, write_shard
+
+
+def some_image() -> xr.DataArray:
+    voxels = (np.random.default_rng(5).random((300, 300, 20)) * 1000).astype("uint16")
+    return image_of(voxels, Grid.of(voxels.shape))
+
+
+def files(path: Path) -> dict[str, bytes]:
+    return {str(file.relative_to(path)): file.read_bytes() for file in sorted(path.rglob("*")) if file.is_file()}
+
+
+class Interrupted(BaseException):
+    """What a signal raises."""
+
+
+class Writer:
+    """Counts the shards that are written, and stops after some."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.wrote: Counter[str] = Counter()
+        self.most, self.error = 1 << 30, Interrupted()
+        write = tasks.write_shard
+
+        def limited(array: Any, index: tuple[int, ...], voxels: Any) -> int:
+            if sum(self.wrote.values()) >= self.most:
+                raise self.error
+            self.wrote[f"{Path(array.path).name}/{index}"] += 1
+            return write(array, index, voxels)
+
+        monkeypatch.setattr(tasks, "write_shard", limited)
+
+
+@pytest.fixture
+def writer(monkeypatch: pytest.MonkeyPatch) -> Writer:
+    return Writer(monkeypatch)
+
+
+@pytest.fixture
+def whole(tmp_path: Path) -> dict[str, bytes]:
+    write_image(tmp_path / "whole.ome.zarr", some_image())
+    return files(tmp_path / "whole.ome.zarr")
+
+
+def interrupted(path: Path, writer: Writer, most: int, made_from: str = "a") -> None:
+    writer.most = sum(writer.wrote.values()) + most
+    with pytest.raises(Interrupted):
+        write_image(path, some_image().chunk(), made_from=made_from)
+    writer.most = 1 << 30
+
+
+@pytest.mark.parametrize("most", [0, 1, 3, 4, 5])
+def test_a_store_is_taken_up_where_it_stopped(tmp_path: Path, writer: Writer, whole: dict[str, bytes], most: int):
+    path = tmp_path / "a.ome.zarr"
+    writer.wrote.clear()
+    interrupted(path, writer, most)
+    outcome = write_image(path, some_image().chunk(), made_from="a")
+    assert (outcome.shards, outcome.there, outcome.begun_again) == (7, most, False)
+    assert set(writer.wrote.values()) == {1}
+    assert files(path) == whole
+
+
+def test_another_image_begins_again_and_it_is_said(tmp_path: Path, writer: Writer, whole: dict[str, bytes]):
+    path = tmp_path / "a.ome.zarr"
+    for name in ("b", "c"):
+        writer.wrote.clear()
+        interrupted(path, writer, 3, made_from=name)
+    outcome = write_image(path, some_image(), made_from="a")
+    assert (outcome.there, outcome.begun_again) == (0, True)
+    assert files(path) == whole
+
+
+def test_nobody_takes_up_a_store_of_which_nothing_says_what_it_is_made_from(tmp_path: Path, writer: Writer):
+    path = tmp_path / "a.ome.zarr"
+    writer.most = 3
+    with pytest.raises(Interrupted):
+        write_image(path, some_image().chunk())
+    writer.most = 1 << 30
+    assert write_image(path, some_image().chunk()).there == 0
+
+
+def test_what_is_not_whole_is_made_again_and_leftovers_go(tmp_path: Path, writer: Writer, whole: dict[str, bytes]):
+    path = tmp_path / "a.ome.zarr"
+    interrupted(path, writer, 4)
+    first, second, third, fourth = (file for file in sorted((path / "0" / "c").rglob("*")) if file.is_file())
+    second.write_bytes(second.read_bytes()[:-9])
+    flipped = bytearray(third.read_bytes())
+    flipped[len(flipped) // 2] ^= 1
+    third.write_bytes(flipped)
+    fourth.unlink()
+    (first.parent / "0.e0b1.partial").write_bytes(b"torn")
+    (path / "1" / "c" / "0" / "7").mkdir(parents=True)
+    (path / "1" / "c" / "0" / "7" / "7").write_bytes(b"no shard of it")
+    outcome = write_image(path, some_image().chunk(), made_from="a")
+    assert outcome.there == 1
+    assert files(path) == whole
+
+
+def test_a_shard_that_no_journal_knows_is_made_again(tmp_path: Path, writer: Writer, whole: dict[str, bytes]):
+    path = tmp_path / "a.ome.zarr"
+    interrupted(path, writer, 4)
+    for log in (path / ".journal").glob("*.log"):
+        log.unlink()
+    assert write_image(path, some_image().chunk(), made_from="a").there == 0
+    assert files(path) == whole
+
+
+def test_a_line_that_was_torn_says_nothing_nor_does_what_runs_into_it(tmp_path: Path):
+    journal = Journal(str(tmp_path / ".journal"))
+    (tmp_path / ".journal").mkdir()
+    array = create_array(str(tmp_path / "1"), Layout.of((300, 5, 5), "u1", ("z", "y", "x")))
+    for index in ((0, 0, 0), (1, 0, 0)):
+        write_shard(array, index, np.zeros(array.layout.region(index).shape, "u1"))
+        journal.record(array, index)
+    (log,) = (tmp_path / ".journal").glob("*.log")
+    first, second = log.read_text().splitlines()
+    for text, there in ((f"{first}\n{second[:-3]}", 1), (f"{first[:9]}{second}\n", 0), (f"{first[:9]}\n{second}\n", 1)):
+        log.write_text(text)
+        for index in ((0, 0, 0), (1, 0, 0)):
+            write_shard(array, index, np.zeros(array.layout.region(index).shape, "u1"))
+        written = Written([array])
+        journal.find([array], written)
+        assert written.count == there
+        assert sum(shard_file(array, (k, 0, 0)).exists() for k in (0, 1)) == there
+
+
+def test_a_store_that_only_lacks_its_name_is_given_it(
+    tmp_path: Path, writer: Writer, whole: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+):
+    path = tmp_path / "a.ome.zarr"
+    with monkeypatch.context() as patched:
+        patched.setattr("blocks.image.construction._remove", lambda _: (_ for _ in ()).throw(Interrupted()))
+        with pytest.raises(Interrupted):
+            write_image(path, some_image(), made_from="a")
+    writer.wrote.clear()
+    assert write_image(path, some_image(), made_from="a").there == 7
+    assert not writer.wrote
+    assert files(path) == whole
+
+
+def test_levels_are_taken_up(tmp_path: Path, writer: Writer, whole: dict[str, bytes]):
+    path = tmp_path / "a.ome.zarr"
+    write_image(path, some_image())
+    before = sum(writer.wrote.values())
+    writer.most = before + 1
+    with pytest.raises(Interrupted):
+        rewrite_levels(path, made_from="a")
+    assert len(open_image(path).shape) == 3
+    writer.most = 1 << 30
+    outcome = rewrite_levels(path, made_from="a")
+    assert (outcome.shards, outcome.there) == (7, 5)
+    assert sum(writer.wrote.values()) == before + 3
+    assert files(path) == whole
+
+
+def test_a_full_disk_is_one_error_and_the_next_run_goes_on(tmp_path: Path, writer: Writer, whole: dict[str, bytes]):
+    path = tmp_path / "a.ome.zarr"
+    writer.wrote.clear()
+    writer.most, writer.error = 2, OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))  # type: ignore[assignment]
+    with pytest.raises(DiskFullError, match="the disk is full; make room and run this again"):
+        write_image(path, some_image().chunk(), made_from="a")
+    assert sum(writer.wrote.values()) == 2
+    writer.most = 1 << 30
+    assert write_image(path, some_image().chunk(), made_from="a").there == 2
+    assert files(path) == whole
+
+
+def test_a_failed_shard_is_tried_again_and_then_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    write, tries = tasks.write_shard, Counter[tuple[int, ...]]()
+
+    def failing(array: Any, index: tuple[int, ...], voxels: Any) -> int:
+        tries[index] += 1
+        if array.path.endswith("/0") and index == (1, 0, 0) and tries[index] <= failures:
+            msg = "the network is away"
+            raise OSError(msg)
+        return write(array, index, voxels)
+
+    monkeypatch.setattr(tasks, "write_shard", failing)
+    failures = 2
+    write_image(tmp_path / "a.ome.zarr", some_image().chunk())
+    assert tries[1, 0, 0] >= 3
+    failures = 1 << 30
+    with pytest.raises(tasks.ShardError, match=r"shard 1/0/0 of .* could not be written: the network is away"):
+        write_image(tmp_path / "b.ome.zarr", some_image().chunk())
+
+
+def test_two_processes_never_take_up_one_store(tmp_path: Path, writer: Writer):
+    import fcntl
+
+    path = tmp_path / "a.ome.zarr"
+    interrupted(path, writer, 3)
+    with (path / ".journal" / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(StoreExistsError, match="another process is writing"):
+            write_image(path, some_image().chunk(), made_from="a")
+    assert write_image(path, some_image().chunk(), made_from="a").there == 3
+
+
+def test_a_header_that_is_torn_is_none(tmp_path: Path, writer: Writer, whole: dict[str, bytes]):
+    path = tmp_path / "a.ome.zarr"
+    interrupted(path, writer, 3)
+    header = path / ".journal" / "header.json"
+    assert json.loads(header.read_text())["made_from"] == "a"
+    header.write_text(header.read_text()[:20])
+    outcome = write_image(path, some_image().chunk(), made_from="a")
+    assert (outcome.there, outcome.begun_again) == (0, True)
+    assert files(path) == whole
+
+
+def test_a_journal_line_carries_length_and_checksum_of_the_file(tmp_path: Path):
+    array = create_array(str(tmp_path / "0"), Layout.of((5, 5, 5), "u1", ("z", "y", "x")))
+    (tmp_path / ".journal").mkdir()
+    write_shard(array, (0, 0, 0), np.ones((5, 5, 5), "u1"))
+    Journal(str(tmp_path / ".journal")).record(array, (0, 0, 0))
+    (log,) = (tmp_path / ".journal").glob("*.log")
+    data = shard_file(array, (0, 0, 0)).read_bytes()
+    assert log.read_text().split(" ")[:4] == ["0", "0/0/0", str(len(data)), f"{zlib.crc32(data):08x}"]
