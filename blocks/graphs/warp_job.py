@@ -25,6 +25,8 @@ from blocks.storage.cache import CHUNKS
 from blocks.transforms import Composite, Stage, Transform
 
 Voxels = npt.NDArray[Any]
+#: Decoded chunks are kept for the next task in what a task leaves over, at most this part of its memory.
+_KEPT = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +70,7 @@ class WarpJob:
         """
         out: Voxels | None = None
         for part, stages, boxes, spare in self._parts(region, whole=region):
-            with CHUNKS.room(spare):
+            with CHUNKS.room(min(spare, self.memory_bytes // _KEPT)):
                 voxels = self._warped(part, stages, boxes)
             if part == region:
                 out = voxels
