@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from distributed import Client
 
 Say = Callable[[str], None]
+#: How long a scheduler is asked for before it is said not to answer.
+ANSWER_WITHIN = "10s"
 _LOOPBACK = ("127.0.0.1", "localhost")
 
 
@@ -193,7 +195,7 @@ def _answering(wanted: Address) -> Iterator[Client]:
     from distributed import Client
 
     try:
-        client = Client(wanted.address, timeout="10s", set_as_default=False, security=security(wanted))
+        client = Client(wanted.address, timeout=ANSWER_WITHIN, set_as_default=False, security=security(wanted))
     except (OSError, ValueError, TypeError) as error:
         said = " ".join(str(error).split())
         msg = f"no Dask scheduler answers at {wanted.address}: {said}; start one and give the address it prints"
