@@ -70,7 +70,7 @@ def noted(out: Path) -> int:
 
 
 def killed_until_done(what: str, inputs: Path, out: Path, *, kills: int, seed: int) -> dict[str, bytes]:
-    """Run a command, kill it ``kills`` times at random moments, beginning anew whenever it is done; return the store."""
+    """Run a command, killed ``kills`` times at random moments and begun anew when it is done; return the store."""
     chance = random.Random(seed)
     if what == "pyramid":
         blocks.write_image(out, blocks.open_image(inputs / "moving.ome.zarr"), levels=False)
