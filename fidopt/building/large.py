@@ -46,6 +46,7 @@ from fidopt.descriptors.reference import ImageReference, direction
 from fidopt.errors import InputError, MissingError
 from fidopt.images.landmarks import read_landmarks
 from fidopt.images.readers import read_image
+from fidopt.images.segments import forget
 from fidopt.images.transforms import read_transform
 from fidopt.resources import Roots
 
@@ -196,6 +197,7 @@ def _write(case: LargeCase, entry: str, image: xr.DataArray, deformation: Deform
         placed = seen(placed, case.recipe.appearance, name=case.key)
     write_image(path, placed, kind="labels" if kind == "labels" else "image", client=case.client)
     refuse_different(placed, path)
+    forget()
     shutil.rmtree(spool, ignore_errors=True)
     if kind == "labels" and (found := list(label_problems(entry, _values(path), case.dataset))):
         raise InputError("\n".join(f"{case.prepared}: {problem}" for problem in found))
@@ -210,6 +212,7 @@ def _placed(
     grid = grid_of(image)
     if isinstance(image.data, np.ndarray) or stored_source(image) is None:
         write_image(spool, image, client=case.client)
+        forget()
         image = regridded(open_image(spool), grid, unit=unit_of(image))
     exact = deformation is None and permutation(grid) is not None
     transform = Affine.identity(grid.ndim) if deformation is None else deformation.transform

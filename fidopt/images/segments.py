@@ -135,8 +135,19 @@ class _Kept:
                 self._bytes -= 0 if voxels is None else voxels.nbytes
         return found
 
+    def clear(self) -> None:
+        """Hold nothing."""
+        with self._lock:
+            self._held.clear()
+            self._bytes = 0
+
 
 _KEPT = _Kept()
+
+
+def forget() -> None:
+    """Let go of every decoded segment, when a file has been read for good."""
+    _KEPT.clear()
 
 
 @dataclass(frozen=True, eq=False)
