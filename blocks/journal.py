@@ -7,6 +7,7 @@ Nothing is flushed to the disk on the way: what a power cut takes is found by it
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import zlib
@@ -96,7 +97,8 @@ class Journal:
         # One write, at the end of a file that nobody else writes: a line is there, or torn at the end.
         log = os.open(Path(self.folder, _own_name(os.getpid())), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         try:
-            os.write(log, line)
+            if os.write(log, line) < len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self.folder)
         finally:
             os.close(log)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import pickle
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -19,6 +20,8 @@ from blocks.graphs.writes import Graph, Stream
 
 #: Tasks in flight for each thread of the cluster.
 _AHEAD = 3
+#: How often the cluster is asked how many threads it has.
+_ASKED_S = 2.0
 #: Shards that take less than this are sent several at a time, for about as long; and most of one task.
 _SHORT_S, _MOST = 0.05, 64
 #: A task of more bytes is sent to the workers once, not with each shard.
@@ -68,11 +71,15 @@ def stream_on_cluster(work: Stream, count: Count, client: Any) -> None:  # noqa:
         finished.add(future)
         return True
 
+    room = _Room(client)
+
+    def fill() -> None:
+        while len(running) < room() and send():
+            pass
+
     with _naming_deaths(client):
         try:
-            wanted = _AHEAD * max(1, sum(client.nthreads().values()))
-            while len(running) < wanted and send():
-                pass
+            fill()
             for future in finished:
                 batch = running.pop(future)
                 lengths, seconds = _result(future, batch)
@@ -80,9 +87,23 @@ def stream_on_cluster(work: Stream, count: Count, client: Any) -> None:  # noqa:
                     count.add(work.level, index, length)
                 each = seconds / len(batch)
                 size = 1 if each > _SHORT_S else min(_MOST, max(1, int(4 * _SHORT_S / max(each, 1e-6))))
-                send()
+                fill()
         finally:
             client.cancel(list(running))
+
+
+class _Room:
+    """How many tasks are wanted in flight; workers come and go, so that it is asked for again now and then."""
+
+    def __init__(self, client: Any) -> None:  # noqa: ANN401
+        self._client, self._wanted, self._asked = client, 1, -math.inf
+
+    def __call__(self) -> int:
+        """Return the number of tasks."""
+        if time.monotonic() - self._asked > _ASKED_S:
+            self._wanted = _AHEAD * max(1, sum(self._client.nthreads().values()))
+            self._asked = time.monotonic()
+        return self._wanted
 
 
 def write_batch(task: Callable[[Index], int], batch: Sequence[Index]) -> tuple[list[int], float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
@@ -39,14 +39,16 @@ def run_work(make: Callable[[], Iterator[Graph | Stream]], count: Count, client:
     ShardError
         When a shard failed as often as it is tried, or the disk is full.
     """
-    for attempt in range(ATTEMPTS):
+    tries = Counter[object]()
+    while True:
         try:
             for work in make():
                 _run(work, count, client)
         except DiskFullError:
             raise
         except ShardError as error:
-            if error.tried or attempt == ATTEMPTS - 1:
+            tries[error.shard] += 1
+            if error.tried or tries[error.shard] == ATTEMPTS:
                 raise
         else:
             return

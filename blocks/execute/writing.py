@@ -186,6 +186,8 @@ def _array(path: str, layout: Layout, library: Library) -> StoredArray:
     """Return an array that is there, or make it."""
     if Path(path, "zarr.json").is_file():
         return StoredArray(path, library)
+    # Whoever is killed while the metadata is written leaves the library's own temporary file.
+    shutil.rmtree(path, ignore_errors=True)
     return create_array(path, layout, library=library)
 
 

@@ -32,6 +32,8 @@ class ShardError(StoreError):
 
     #: Whether it was tried as often as a shard is.
     tried = False
+    #: The array's path and the shard's index, where one shard failed.
+    shard: tuple[str, Index] | None = None
 
 
 class DiskFullError(ShardError):
@@ -139,5 +141,6 @@ def _named(array: StoredArray, index: Index) -> Iterator[None]:
         if isinstance(error, OSError) and error.errno in _FULL:
             msg = f"{where}: the disk is full; make room and run this again, which takes up where it stopped"
             raise DiskFullError(msg) from error
-        msg = f"{where} could not be written: {error}"
-        raise ShardError(msg) from error
+        failed = ShardError(f"{where} could not be written: {error}")
+        failed.shard = (array.path, index)
+        raise failed from error

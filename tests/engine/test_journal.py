@@ -118,6 +118,14 @@ def test_what_is_not_whole_is_made_again_and_leftovers_go(tmp_path: Path, writer
     assert files(path) == whole
 
 
+def test_what_was_left_of_metadata_that_was_being_written_goes(tmp_path: Path, writer: Writer, whole: dict[str, bytes]):
+    path = tmp_path / "a.ome.zarr"
+    interrupted(path, writer, 3)
+    (path / "1" / "zarr.json").rename(path / "1" / "zarr.0f3a.partial")
+    assert write_image(path, some_image().chunk(), made_from="a").there == 3
+    assert files(path) == whole
+
+
 def test_a_shard_that_no_journal_knows_is_made_again(tmp_path: Path, writer: Writer, whole: dict[str, bytes]):
     path = tmp_path / "a.ome.zarr"
     interrupted(path, writer, 4)
@@ -204,6 +212,30 @@ def test_a_failed_shard_is_tried_again_and_then_named(tmp_path: Path, monkeypatc
     failures = 1 << 30
     with pytest.raises(tasks.ShardError, match=r"shard 1/0/0 of .* could not be written: the network is away"):
         write_image(tmp_path / "b.ome.zarr", some_image().chunk())
+
+
+def test_every_shard_may_fail_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: dict[str, bytes]):
+    write, failed = tasks.write_shard, set[str]()
+
+    def failing(array: Any, index: tuple[int, ...], voxels: Any) -> int:
+        shard = str(shard_file(array, index))
+        if shard not in failed:
+            failed.add(shard)
+            msg = "the network is away"
+            raise OSError(msg)
+        return write(array, index, voxels)
+
+    monkeypatch.setattr(tasks, "write_shard", failing)
+    write_image(tmp_path / "a.ome.zarr", some_image().chunk())
+    assert len(failed) == 7
+    assert files(tmp_path / "a.ome.zarr") == whole
+
+
+def test_a_journal_s_line_for_which_there_is_no_room_is_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    write = os.write
+    monkeypatch.setattr("blocks.journal.os.write", lambda log, line: write(log, line[:5]))
+    with pytest.raises(DiskFullError, match="make room and run this again"):
+        write_image(tmp_path / "a.ome.zarr", some_image().chunk(), made_from="a")
 
 
 def test_two_processes_never_take_up_one_store(tmp_path: Path, writer: Writer):
