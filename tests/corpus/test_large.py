@@ -24,6 +24,7 @@ from fidopt.descriptors.reference import ImageReference, direction
 from fidopt.errors import DescriptorError, InputError, MissingError
 from fidopt.images.landmarks import read_landmarks
 from fidopt.images.transforms import read_transform
+from tests.strategies import QUICK
 
 PREPARE = """
 import json, sys
@@ -217,6 +218,7 @@ def test_an_oblique_image_is_refused_unless_an_alignment_turned_it(make, volume,
         building.build(dataset, roots=roots)
 
 
+@QUICK
 @given(st.data())
 def test_a_part_looks_as_the_whole_does_there(data):
     shape = data.draw(st.sampled_from([(70, 90), (66, 65, 20)]))
