@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +23,7 @@ from blocks.memory import MemoryBudgetError, displacement_bytes, warp_bytes
 from blocks.plan import Interpolation, around, halves, held_bytes, localised, read_boxes, window_bytes
 from blocks.region import Region
 from blocks.storage.cache import CHUNKS
+from blocks.storage.scratch import SCRATCH
 from blocks.transforms import Composite, Stage, Transform
 
 Voxels = npt.NDArray[Any]
@@ -70,8 +72,7 @@ class WarpJob:
         """
         out: Voxels | None = None
         for part, stages, boxes, spare in self._parts(region, whole=region):
-            with CHUNKS.room(min(spare, self.memory_bytes // _KEPT)):
-                voxels = self._warped(part, stages, boxes)
+            voxels = self._warped(part, stages, boxes, spare=spare)
             if part == region:
                 out = voxels
                 break
@@ -182,19 +183,34 @@ class WarpJob:
             return [self.moving.region]
         return read_boxes(Composite(stages), self.fixed, region, self.moving, interpolation=self.interpolation)
 
-    def _warped(self, region: Region, stages: tuple[Stage, ...], boxes: list[Region]) -> Voxels:
+    def _warped(self, region: Region, stages: tuple[Stage, ...], boxes: list[Region], *, spare: int) -> Voxels:
         """Return the voxels (channels, [z,] y, x) of a region from the boxes it reads."""
-        lead = () if self.source.channels is None else (self.source.channels,)
         read = around(boxes, region.ndim)
-        voxels = self.source.read(read, touched=boxes) if boxes else np.empty((*lead, *read.shape), self.source.dtype)
-        return warp_block(
-            voxels[None] if self.source.channels is None else voxels,
-            read,
-            shape=self.moving.shape,
-            route=route_to_index(stages, self.fixed, moving=self.moving, region=region),
-            interpolation=self.interpolation,
-            background=self.background,
-        )
+        with self._voxels(read, boxes, spare) as voxels:
+            return warp_block(
+                voxels[None] if self.source.channels is None else voxels,
+                read,
+                shape=self.moving.shape,
+                route=route_to_index(stages, self.fixed, moving=self.moving, region=region),
+                interpolation=self.interpolation,
+                background=self.background,
+            )
+
+    @contextmanager
+    def _voxels(self, read: Region, boxes: list[Region], spare: int) -> Iterator[Voxels]:
+        """Give what boxes hold of the moving image, in memory that is lent where it is read from a store."""
+        shape = (*(() if self.source.channels is None else (self.source.channels,)), *read.shape)
+        if not boxes:
+            yield np.empty(shape, dtype=self.source.dtype)
+        elif not isinstance(self.source, StoreSource):
+            yield self.source.read(read, touched=boxes)
+        else:
+            size = math.prod(shape) * self.source.dtype.itemsize
+            with SCRATCH.lent(size, most=size + spare) as memory:
+                left = spare - (memory.nbytes - size)
+                into = memory[:size].view(self.source.dtype).reshape(shape)
+                with CHUNKS.room(min(left, self.memory_bytes // _KEPT)):
+                    yield self.source.read(read, touched=boxes, into=into)
 
 
 @dataclass(frozen=True, eq=False)

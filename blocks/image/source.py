@@ -32,7 +32,10 @@ class Source(Protocol):
         """Number of channels, None where there is no channel axis."""
 
     def read(self, region: Region, *, touched: Sequence[Region] | None = None) -> npt.NDArray[Any]:
-        """Return the voxels of a region inside the image, ((c,) (z,) y, x); outside what is touched, anything."""
+        """Return the voxels of a region inside the image, ((c,) (z,) y, x).
+
+        Outside what is touched, they may be anything.
+        """
 
 
 @dataclass(frozen=True)
@@ -94,7 +97,9 @@ class StoreSource:
         """Type of a voxel."""
         return self.array.dtype
 
-    def read(self, region: Region, *, touched: Sequence[Region] | None = None) -> npt.NDArray[Any]:
+    def read(
+        self, region: Region, *, touched: Sequence[Region] | None = None, into: npt.NDArray[Any] | None = None
+    ) -> npt.NDArray[Any]:
         """Return the voxels of a region inside the image, ((c,) (z,) y, x).
 
         Parameters
@@ -103,10 +108,12 @@ class StoreSource:
             Spatial axes.
         touched
             The parts of it that are wanted, where not all is; a chunk outside them need not be decoded.
+        into
+            Where it may be read to, of the shape of what is returned; by default a new array.
         """
         first = tuple(-a for a in self.region.start)
         parts = None if touched is None else [part.relative_to(first) for part in touched]
-        return self.array.read(region.relative_to(first), touched=parts)
+        return self.array.read(region.relative_to(first), touched=parts, into=into)
 
 
 def source_of(image: xr.DataArray) -> Source:

@@ -14,7 +14,9 @@ from blocks.storage.arrays import (
     tensorstore_installed,
     write_shard,
 )
+from blocks.storage.cache import CHUNKS
 from blocks.storage.layout import CHUNK, SHARD, Layout, StoreError
+from blocks.storage.scratch import SCRATCH
 
 __all__ = [
     "CHUNK",
@@ -25,8 +27,15 @@ __all__ = [
     "StoredArray",
     "Voxels",
     "create_array",
+    "let_go",
     "local_path",
     "shard_file",
     "tensorstore_installed",
     "write_shard",
 ]
+
+
+def let_go() -> None:
+    """Free what reading keeps for the next task: decoded chunks, and the memory boxes are read to."""
+    CHUNKS.forget()
+    SCRATCH.forget()

@@ -115,7 +115,7 @@ class StoredArray:
     def _reader(self) -> ShardReader | None:
         return _handle(self.path, "shards") if self.library == "zarr" and not self.leading else None
 
-    def read(self, region: Region, *, touched: Sequence[Region] | None = None) -> Voxels:
+    def read(self, region: Region, *, touched: Sequence[Region] | None = None, into: Voxels | None = None) -> Voxels:
         """Return the voxels of a spatial region inside the array, with all its channels.
 
         Parameters
@@ -125,6 +125,8 @@ class StoredArray:
         touched
             The parts of it that are wanted, where not all is; chunks they do not touch may not be read, and are zero.
             What is decoded for them is looked for, and left, in the process's cache of chunks.
+        into
+            Where it may be read to, of the shape of what is returned; by default a new array.
         """
         leading = self.shape[: self.ndim - region.ndim]
         reader = self._reader
@@ -134,7 +136,7 @@ class StoredArray:
         def whole(part: Region) -> Region:
             return Region((0,) * len(leading) + part.start, leading + part.stop)
 
-        return reader.read(whole(region), touched=[whole(part) for part in touched], cache=CHUNKS)
+        return reader.read(whole(region), touched=[whole(part) for part in touched], cache=CHUNKS, into=into)
 
 
 def tensorstore_installed() -> bool:

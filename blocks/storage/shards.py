@@ -79,7 +79,14 @@ class ShardReader:
             return None
         return cls(path, layout, said["fill_value"], codec)
 
-    def read(self, box: Region, *, touched: Sequence[Region] | None = None, cache: ChunkCache | None = None) -> Voxels:
+    def read(
+        self,
+        box: Region,
+        *,
+        touched: Sequence[Region] | None = None,
+        cache: ChunkCache | None = None,
+        into: Voxels | None = None,
+    ) -> Voxels:
         """Return the voxels of a box inside the array.
 
         Parameters
@@ -91,14 +98,19 @@ class ShardReader:
             default all of it.
         cache
             Where decoded chunks are looked for first, and left.
+        into
+            Where to read to, of the box's shape; by default a new array.
 
         Raises
         ------
         StoreError
             When a shard's file is damaged.
         """
-        out = (np.empty if touched is None else np.zeros)(box.shape, dtype=self.layout.dtype)
-        shards = self._shards(box, touched)
+        out = np.empty(box.shape, dtype=self.layout.dtype) if into is None else into
+        wanted = None if touched is None else self._wanted(box, touched)
+        if wanted is not None and not wanted.all():
+            out.fill(0)
+        shards = self._shards(box, wanted)
         if cache is not None:
             # All that is held is taken before anything is decoded, which would push it out.
             shards = [self._taken(shard, cache, out, box.start) for shard in shards]
@@ -118,11 +130,10 @@ class ShardReader:
         for shard in self._shards(box, None):
             yield from self._pieces(shard, None)
 
-    def _shards(self, box: Region, touched: Sequence[Region] | None) -> list[_Part]:
+    def _shards(self, box: Region, wanted: npt.NDArray[np.bool_] | None) -> list[_Part]:
         """Return what is to be read of each shard, cut along its chunks."""
         blocks, chunks = self.layout.blocks, self.layout.chunks
         lattice = box.align(chunks).start
-        wanted = None if touched is None else self._wanted(box, touched)
         found = []
         for part in box.split(blocks):
             index = tuple(a // n for a, n in zip(part.start, blocks, strict=True))
