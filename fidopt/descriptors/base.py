@@ -7,9 +7,9 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
 from pydantic_core import ErrorDetails
 
 from fidopt.errors import DescriptorError
@@ -36,6 +36,18 @@ Name = Annotated[
 Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
 #: The sha256 of a file or of a store.
 Digest = Annotated[str, pattern(r"^sha256:[0-9a-f]{64}$", "'sha256:' and 64 hexadecimal digits")]
+
+
+def _whole(value: object) -> object:
+    """Refuse 3.0 where 3 is meant: a literal takes whatever equals it, even in a strict model."""
+    if isinstance(value, float):
+        msg = "must be a whole number"
+        raise ValueError(msg)
+    return value
+
+
+#: How many axes images have.
+Dimension = Annotated[Literal[2, 3], BeforeValidator(_whole)]
 
 #: Pydantic's error types in fidopt's words; the others keep Pydantic's own.
 _WORDS = {

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, NonNegativeInt, PositiveInt
 
-from fidopt.descriptors.base import Descriptor, Digest, File, Name, Text, pattern
+from fidopt.descriptors.base import Descriptor, Digest, Dimension, File, Name, Text, pattern
 
 Task = Literal["registration", "segmentation", "synthesis"]
 Grade = Literal["expert", "semi-automatic", "automatic", "synthetic", "provider"]
@@ -155,7 +155,7 @@ class Dataset(File):
     name: Name
     title: Text
     task: Task = "registration"
-    dimension: Literal[2, 3]
+    dimension: Dimension
     unit: Text
     large: bool = False
     registration: Literal["deformable", "rigid"] = "deformable"
@@ -187,5 +187,7 @@ class Dataset(File):
             yield f"source.packages.{name}: is not one of source.files, where its checksum stands"
         for case in sorted(set(self.development) & set(self.cases)):
             yield f"development: {case} is a test case too"
+        for case in sorted(set(self.development) - set(self.cases)):
+            yield f"development: {case} is no case of this dataset, all of whose cases are test cases; leave it out"
         if self.task != "registration" and (self.warp or self.other_labels):
             yield f"task: a {self.task} has neither a warp nor other_labels"

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field, PositiveInt
 
-from fidopt.descriptors.base import Descriptor, File, Name, Text
+from fidopt.descriptors.base import Descriptor, Dimension, File, Name, Text
 from fidopt.descriptors.dataset import Mask, Task
 
 #: Licences of code and weights under which a method is ranked, by SPDX identifier.
@@ -92,7 +92,7 @@ class Method(File):
     version: Text
     licence: Licence
     tasks: tuple[Task, ...] = Field(min_length=1)
-    dimensions: tuple[Literal[2, 3], ...] = Field(min_length=1)
+    dimensions: tuple[Dimension, ...] = Field(min_length=1)
     modalities: tuple[Text, ...] = Field(min_length=1)
     masks: tuple[Mask, ...] = ()
     device: Literal["cpu", "cuda"] = "cpu"

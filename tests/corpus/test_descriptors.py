@@ -103,6 +103,17 @@ def test_no_value_is_taken_for_one_of_another_type(sound, value):
     assert problems(sound, warp=value)[0].startswith("dataset.json: warp: must be true or false, got ")
 
 
+def test_a_dimension_is_a_whole_number(sound):
+    (found,) = problems(sound, dimension=3.0)
+    assert found == "dataset.json: dimension: must be a whole number, got 3.0"
+
+
+def test_a_development_case_that_is_no_case_is_refused_beside_all_else(sound):
+    found = problems(sound, development=["nope"], unit="um")
+    assert [problem.split(": ")[1] for problem in found] == ["unit", "development"]
+    assert "nope is no case of this dataset" in found[1]
+
+
 @pytest.mark.parametrize("name", ["../a", "/a", "a//b", "a/./b", "", "a\\b"])
 def test_a_file_name_that_leads_out_of_its_folder_is_refused(sound, name):
     (found,) = problems(sound, source={"url": "u", "files": {name: DIGEST}})
