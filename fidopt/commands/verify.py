@@ -45,8 +45,8 @@ def verify(dataset: str | None = None, /, *cases: str, where: Where | None = Non
             continue
         for difference in found:
             say(f"{roots.corpus / one.name}/{difference}")
-        verdict = f"{len(found)} differ" if found else f"every file as {_AGAINST[against]}"
-        show(f"{one.name}: {', '.join(names)}: {verdict}")
+        differ = "1 file differs" if len(found) == 1 else f"{len(found)} files differ"
+        show(f"{one.name}: {', '.join(names)}: {differ if found else f'every file as {_AGAINST[against]}'}")
     if json:
         show_json({"datasets": documents})
     return int(any(document["differences"] for document in documents))

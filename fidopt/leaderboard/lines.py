@@ -20,7 +20,8 @@ RANGES: Mapping[str, tuple[float, float]] = {
     "dice": (0.0, 1.0),
     "surface_dice": (0.0, 1.0),
     "ssim": (-1.0, 1.0),
-    **dict.fromkeys(("hd95", "tre", "tre_p95", "rtre", "sdlogj", "folds", "mae"), (0.0, inf)),
+    "folds": (0.0, 1.0),
+    **dict.fromkeys(("hd95", "tre", "tre_p95", "rtre", "sdlogj", "mae"), (0.0, inf)),
 }
 #: What a board ranks on, where all complete lines have it and the dataset lists none of it as unranked.
 RANKED = ("dice", "hd95", "surface_dice", "tre", "sdlogj", "mae", "psnr", "ssim")
