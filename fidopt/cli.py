@@ -84,12 +84,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _dispatch(words: list[str]) -> int:
     if words[0] not in COMMANDS:
         return _refuse(f"there is no command {words[0]!r}; `fidopt --help` lists them")
-    from cyclopts import App, CycloptsError
+    from cyclopts import App, CycloptsError, Parameter
 
     app = App(
         name="fidopt",
         version=__version__,
         help_format="markdown",
+        default_parameter=Parameter(show_default=_default),
         result_action="return_value",
         suppress_keyboard_interrupt=False,
     )
@@ -101,6 +102,11 @@ def _dispatch(words: list[str]) -> int:
     except CycloptsError as error:
         return _refuse(" ".join(str(error).split()).rstrip(".") + f"; see `fidopt {words[0]} --help`")
     return int(code or 0)
+
+
+def _default(value: object) -> str | None:
+    """Return how a page of help shows a default: a switch is off unless it is given, which needs no words."""
+    return None if value in (None, False) else str(value)
 
 
 def _failed(error: FidoptError | OSError) -> int:

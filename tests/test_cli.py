@@ -39,6 +39,17 @@ def test_a_page_of_help_names_every_word_it_expects(name, capsys):
 
 
 @pytest.mark.parametrize("name", cli.COMMANDS)
+def test_a_page_of_help_says_of_no_switch_that_it_is_off(name, capsys):
+    cli.main([name, "--help"])
+    assert "default: False" not in capsys.readouterr().out
+
+
+def test_a_page_of_help_says_a_default_that_is_something(capsys):
+    cli.main(["demo", "--help"])
+    assert "[default: demo]" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", cli.COMMANDS)
 def test_a_page_of_help_loads_no_engine(name):
     assert not _modules_after([name, "--help"]) & {"torch", "konfai", "dask", "distributed", "numba"}
 

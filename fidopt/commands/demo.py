@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from fidopt.commands.options import Json
+from fidopt.commands.options import Json, Share
 from fidopt.commands.output import progress, say, show, show_json
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def demo(
     *,
     directory: Annotated[Path, Parameter(name="--dir")] = Path("demo"),
-    share: Path | None = None,
+    share: Share = None,
     json: Json = False,
 ) -> int:
     """Show all of it: two small real datasets built, verified, registered, scored and ranked, and a warp on a cluster.
@@ -30,8 +30,6 @@ def demo(
     ----------
     directory
         where everything goes; a demo that was interrupted takes up where it stopped
-    share
-        your own folder of datasets/, methods/ and evaluation/, searched before the packaged one [FIDOPT_SHARE]
     """
     from fidopt import demo as whole
     from fidopt import resources

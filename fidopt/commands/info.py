@@ -86,7 +86,7 @@ def _print(facts: dict[str, Any]) -> None:
     lines.add_row("direction", ", ".join(f"{v:.10g}" for v in facts["direction"]))
     show(facts["path"])
     show(lines)
-    table = Table("level", "shape", "chunks", "shards", "spacing", "bytes")
+    table = Table("level", "shape", "chunks", "shards", f"spacing ({facts['unit']}, x first)", "bytes")
     for number, level in enumerate(facts["levels"]):
         shards = "none" if level["shards"] is None else _by(level["shards"])
         size = "unknown" if level["bytes"] is None else f"{level['bytes']:,}"

@@ -6,14 +6,14 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from fidopt.commands.options import Json, Where
+from fidopt.commands.options import Json, Results
 from fidopt.commands.output import say, show, show_json
 
 
 def machine(
     *,
     name: Annotated[str | None, Parameter(name=["--machine", "--name"])] = None,
-    where: Where | None = None,
+    results: Results = None,
     json: Json = False,
 ) -> int:
     """Show the machine that this host's rows go to; its machine.json is made where none lists the host.
@@ -25,9 +25,10 @@ def machine(
     name
         the machine's folder under the results, instead of the one that lists this host [FIDOPT_MACHINE]
     """
+    from fidopt import resources
     from fidopt.results import machine_here
 
-    roots = (where or Where()).roots()
+    roots = resources.roots(results=results)
     here = machine_here(roots, name=name, say=say)
     if json:
         show_json(here.model_dump(mode="json", by_alias=True))

@@ -21,6 +21,15 @@ Json = Annotated[bool, Parameter(name="--json", negative=(), help="print one JSO
 Overwrite = Annotated[bool, Parameter(negative=(), help="replace an output that was made from something else")]
 #: ``--memory``: the budget of one worker.
 Memory = Annotated[str | None, Parameter(help="the most memory that a worker may use, such as 2GiB")]
+#: ``--share`` of commands that use no other folder.
+Share = Annotated[
+    Path | None,
+    Parameter(
+        help="your own folder of datasets/, methods/ and evaluation/, searched before the packaged one [FIDOPT_SHARE]"
+    ),
+]
+#: ``--results`` of commands that use no other folder.
+Results = Annotated[Path | None, Parameter(help="where rows lie [FIDOPT_RESULTS, ./results]")]
 
 
 @Parameter(name="*")

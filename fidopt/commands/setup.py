@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from fidopt.commands.options import Json, Where
+from fidopt.commands.options import Json, Share
 from fidopt.commands.output import say, show, show_json
 
 
-def setup(method: str, /, *, where: Where | None = None, json: Json = False) -> int:
+def setup(method: str, /, *, share: Share = None, json: Json = False) -> int:
     """Make a method's own environment, at the versions it pins; one that is there already is left as it is.
 
     Environments lie under FIDOPT_ENVS, by default in your cache folder. With `all`, a method whose environment
@@ -19,10 +19,11 @@ def setup(method: str, /, *, where: Where | None = None, json: Json = False) -> 
     method
         a method's name, or `all`
     """
+    from fidopt import resources
     from fidopt.errors import MissingError
     from fidopt.runner import environment, methods
 
-    roots = (where or Where()).roots()
+    roots = resources.roots(share=share)
     found = methods.known(roots) if method == "all" else [methods.find(method, roots)]
     places: dict[str, str] = {}
     missing: dict[str, str] = {}

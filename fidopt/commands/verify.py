@@ -45,8 +45,8 @@ def verify(dataset: str | None = None, /, *cases: str, where: Where | None = Non
             continue
         for difference in found:
             say(f"{roots.corpus / one.name}/{difference}")
-        differ = "1 file differs" if len(found) == 1 else f"{len(found)} files differ"
-        show(f"{one.name}: {', '.join(names)}: {differ if found else f'every file as {_AGAINST[against]}'}")
+        differences = "1 difference" if len(found) == 1 else f"{len(found)} differences"
+        show(f"{one.name}: {', '.join(names)}: {differences if found else f'every file as {_AGAINST[against]}'}")
     if json:
         show_json({"datasets": documents})
     return int(any(document["differences"] for document in documents))

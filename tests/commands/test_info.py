@@ -51,6 +51,7 @@ def test_people_read_a_table(store, capsys):
     assert "3 x 70 x 9 (z, y, x)" in out
     assert "uint16, image" in out
     assert "0.5, 1, 2 um (x first)" in out
+    assert "spacing (um, x first)" in out
 
 
 def test_a_preview_is_a_picture(store, capsys):

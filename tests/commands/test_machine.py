@@ -37,6 +37,14 @@ def test_a_name_of_ones_own(tmp_path, capsys):
     assert (tmp_path / "results" / "lab" / "machine.json").is_file()
 
 
+def test_only_the_folder_that_is_used_is_an_option(tmp_path, capsys):
+    assert main(["machine", "--help"]) == 0
+    page = capsys.readouterr().out
+    assert not any(option in page for option in ("--corpus", "--archives", "--share"))
+    assert main(["machine", "--results", str(tmp_path / "elsewhere")]) == 0
+    assert len(list((tmp_path / "elsewhere").glob("*/machine.json"))) == 1
+
+
 def test_a_damaged_machine_json_is_named(tmp_path, capsys):
     folder = tmp_path / "results" / "lab"
     folder.mkdir(parents=True)

@@ -57,6 +57,13 @@ def test_all_makes_what_it_can_and_answers_no(methods, monkeypatch, capsys):
     assert "FIDOPT_DEAR_KEY" in document["missing"]["dear"]
 
 
+def test_only_the_folder_that_is_used_is_an_option(capsys):
+    assert main(["setup", "--help"]) == 0
+    page = capsys.readouterr().out
+    assert "--share" in page
+    assert not any(option in page for option in ("--corpus", "--archives", "--results"))
+
+
 def test_an_unknown_method_lists_those_there_are(methods, capsys):
     assert main(["setup", "nothing"]) == 2
     assert "good" in capsys.readouterr().err

@@ -73,7 +73,7 @@ def test_a_truncated_landmark_file_is_exit_code_one_and_named(places, capsys):
     capsys.readouterr()
     assert main(["verify", "dots", *options]) == 1
     out, err = capsys.readouterr()
-    assert out == "dots: one: 1 file differs\n"
+    assert out == "dots: one: 1 difference\n"
     assert err.startswith(f"{path} differs from its checksum")
 
 
