@@ -29,6 +29,7 @@ from fidopt.building.records import (
     write_record,
 )
 from fidopt.building.stores import write_contents
+from fidopt.building.unfinished import clear, taken_up
 from fidopt.corpus import case_dir, case_names, checksums, dataset_folder
 from fidopt.descriptors.dataset import Dataset
 from fidopt.errors import InputError, OutputExistsError
@@ -104,9 +105,9 @@ def build(
     inputs = inputs_digest(dataset, roots)
     todo = [name for name in names if not _kept(dataset, name, inputs, roots=roots, overwrite=overwrite)]
     place = roots.corpus / dataset.name
+    _clear_leftovers(place, [name for name in names if name not in todo])
     if todo:
         place.mkdir(parents=True, exist_ok=True)
-        _clear_leftovers(place)
         with tempfile.TemporaryDirectory(prefix=f".building-{os.getpid()}-", dir=place) as scratch:
             _build_all(
                 dataset, todo, names, Path(scratch), inputs=inputs, roots=roots, client=client, progress=progress
@@ -135,25 +136,41 @@ def _build_all(
     for name in todo:
         if progress:
             progress(done, len(names))
-        new = scratch / "built" / name
         with _naming_the_case(prepared / name, f"{dataset.name}/{name}"):
             if dataset.large:
-                from fidopt.building.large import LargeCase, assemble_large  # and with it dask-image
-
-                assemble_large(LargeCase(dataset, name, source, prepared / name, new, scratch / "spool", roots, client))
+                _build_large(dataset, name, scratch, inputs=inputs, roots=roots, client=client)
             else:
+                new = scratch / "built" / name
                 _assemble(dataset, name, prepared / name, new, roots=roots)
+                _publish(dataset, name, new, scratch, inputs=inputs, roots=roots)
         shutil.rmtree(prepared / name)
-        built = BuildRecord(fidopt=__version__, inputs=inputs, files=file_digests(new))
-        final = case_dir(roots, dataset, name)
-        if final.exists():
-            final.rename(scratch / f"{name}.old")
-        # The record first: a case without a folder is built again, a folder without a record would be refused.
-        write_record(built, record_path(dataset, name, roots))
-        new.rename(final)
         done += 1
     if progress:
         progress(done, len(names))
+
+
+def _build_large(dataset: Dataset, name: str, scratch: Path, *, inputs: str, roots: Roots, client: Any) -> None:  # noqa: ANN401
+    """Build one case of a large dataset, or what is left of it to build."""
+    from blocks.journal import KERNELS
+    from fidopt.building.large import LargeCase, assemble_large  # and with it dask-image
+
+    made_from = f"{inputs} {KERNELS}"
+    source, prepared = scratch / "source", scratch / "prepared" / name
+    with taken_up(roots.corpus / dataset.name, name, made_from) as kept:
+        new = kept / "case"
+        assemble_large(LargeCase(dataset, name, source, prepared, new, kept / "spool", roots, made_from, client))
+        _publish(dataset, name, new, scratch, inputs=inputs, roots=roots)
+
+
+def _publish(dataset: Dataset, name: str, new: Path, scratch: Path, *, inputs: str, roots: Roots) -> None:
+    """Give a case its place and its record."""
+    built = BuildRecord(fidopt=__version__, inputs=inputs, files=file_digests(new))
+    final = case_dir(roots, dataset, name)
+    if final.exists():
+        final.rename(scratch / f"{name}.old")
+    # The record first: a case without a folder is built again, a folder without a record would be refused.
+    write_record(built, record_path(dataset, name, roots))
+    new.rename(final)
 
 
 @contextmanager
@@ -216,8 +233,10 @@ def _result(dataset: Dataset, name: str, done: Literal["built", "kept"], roots: 
     return Built(name, folder, done, recorded, mine)
 
 
-def _clear_leftovers(place: Path) -> None:
-    """Remove the scratch folders of builds that were killed."""
+def _clear_leftovers(place: Path, kept: Sequence[str]) -> None:
+    """Remove the scratch folders of builds that were killed, and what is left of cases that are built by now."""
+    for name in kept:
+        clear(place, name)
     for folder in place.glob(".building-*-*"):
         owner = folder.name.split("-")[1]
         if owner.isdigit() and not psutil.pid_exists(int(owner)):

@@ -22,6 +22,7 @@ from blocks.execute import compute, write_image
 from blocks.grid import Grid
 from blocks.image import grid_of, levels_of, open_image, unit_of
 from blocks.image.source import stored_source
+from blocks.image.view import Kind
 from blocks.transforms import Affine
 from fidopt.building.appearance import seen
 from fidopt.building.bodies import body_of, outside
@@ -67,9 +68,12 @@ class LargeCase:
     source, prepared
         The folder of the provider's files, and what prepare.py made.
     folder, scratch
-        Where the case goes, and where what is only needed meanwhile does.
+        Where the case goes, and where what is only needed meanwhile does; both may hold what an interrupted build from
+        the same left.
     roots
         Where the alignment and the recipe lie.
+    made_from
+        What stands for all that the case is built from.
     client
         A Dask client that writes the stores; by default threads on this machine's cores.
     """
@@ -81,6 +85,7 @@ class LargeCase:
     folder: Path
     scratch: Path
     roots: Roots
+    made_from: str
     client: Any = None
 
     @property
@@ -107,7 +112,8 @@ def assemble_large(case: LargeCase) -> None:
     contents = _read(case)
     if found := list(problems(contents, case.dataset, voxels=False)):
         raise InputError("\n".join(f"{case.prepared}: {problem}" for problem in found))
-    (case.folder / "truth").mkdir(parents=True)
+    (case.folder / "truth").mkdir(parents=True, exist_ok=True)
+    case.scratch.mkdir(exist_ok=True)
     deformation = _deformation(case, contents)
     for entry in contents.images:
         _write(case, entry, contents.images[entry], deformation if side(entry) == "moving" else None)
@@ -190,17 +196,27 @@ def _write(case: LargeCase, entry: str, image: xr.DataArray, deformation: Deform
     """Write one image's store, compare it with what it was made from, and check its labels."""
     path, kind = case.folder / f"{entry}.ome.zarr", "labels" if is_labels(entry) else "image"
     spool = case.scratch / f"{entry.replace('/', '-')}.ome.zarr"
+    checked = spool.with_suffix(".checked")
+    if checked.exists():
+        return
     placed = image
     if deformation is not None or not is_world(grid_of(image)):
         placed = _placed(case, image, spool, deformation, labels=kind == "labels")
     if entry == "moving" and case.recipe is not None and case.recipe.appearance is not None:
         placed = seen(placed, case.recipe.appearance, name=case.key)
-    write_image(path, placed, kind="labels" if kind == "labels" else "image", client=case.client)
+    _write_store(case, path, placed, kind="labels" if kind == "labels" else "image")
     refuse_different(placed, path)
     forget()
-    shutil.rmtree(spool, ignore_errors=True)
     if kind == "labels" and (found := list(label_problems(entry, _values(path), case.dataset))):
         raise InputError("\n".join(f"{case.prepared}: {problem}" for problem in found))
+    checked.touch()
+    shutil.rmtree(spool, ignore_errors=True)
+
+
+def _write_store(case: LargeCase, path: Path, image: xr.DataArray, *, kind: Kind | None = None) -> None:
+    """Write a store, take up what is left of it, or leave it where it is whole: the folder is this case's alone."""
+    if not (path / "zarr.json").is_file():
+        write_image(path, image, kind=kind, made_from=case.made_from, client=case.client)
 
 
 def _placed(
@@ -211,7 +227,7 @@ def _placed(
 
     grid = grid_of(image)
     if isinstance(image.data, np.ndarray) or stored_source(image) is None:
-        write_image(spool, image, client=case.client)
+        _write_store(case, spool, image)
         forget()
         image = regridded(open_image(spool), grid, unit=unit_of(image))
     exact = deformation is None and permutation(grid) is not None

@@ -2,6 +2,7 @@
 
 import io
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from blocks import Affine, Grid, Region, image_of, open_image, warp, write_image
 from blocks.execute import compute
 from blocks.image import grid_of
 from fidopt import building, corpus
+from fidopt.building import large as building_large
 from fidopt.building import records
 from fidopt.building.appearance import Appearance, painted, seen
 from fidopt.building.bodies import body_of
@@ -288,3 +290,29 @@ def test_a_cluster_builds_the_same_to_the_byte(large):
         again = building.build(dataset, roots=roots, overwrite=True, client=client)[0]
         assert client.cluster.scheduler.transition_counter > 0
     assert (again.done, again.checksums) == ("built", expected)
+
+
+def test_an_interrupted_build_is_taken_up(large, monkeypatch):
+    dataset, roots = large(axes="psl", recipe=RECIPE)
+    expected = records.file_digests(corpus.case_dir(roots, dataset, "one")) if built(dataset, roots) else {}
+    shutil.rmtree(roots.corpus)
+    write, wrote = building_large.write_image, []
+
+    def stopping(path, *args, **options):
+        if len(wrote) == stop:
+            raise KeyboardInterrupt
+        wrote.append(str(path))
+        return write(path, *args, **options)
+
+    monkeypatch.setattr(building_large, "write_image", stopping)
+    for stop in range(1, 6):
+        with pytest.raises(KeyboardInterrupt):
+            building.build(dataset, roots=roots)
+        assert len(wrote) == stop
+    stop = -1
+    building.build(dataset, roots=roots)
+    assert len(wrote) == len(set(wrote)) > 5
+    (roots.corpus / "tiny" / ".unfinished-one-0a1b").mkdir()
+    assert building.build(dataset, roots=roots)[0].done == "kept"
+    assert sorted(path.name for path in (roots.corpus / "tiny").iterdir()) == [".built", "one"]
+    assert records.file_digests(corpus.case_dir(roots, dataset, "one")) == expected
