@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from fidopt import building, corpus
 from fidopt.cluster import connect
+from fidopt.descriptors.base import shown
 from fidopt.errors import FidoptError
 from fidopt.leaderboard.board import Board, board
 from fidopt.resources import Roots
@@ -112,7 +113,7 @@ def demo(directory: Path, *, roots: Roots, console: Console) -> Outcome:
         When a package is missing, a case does not verify, or a method's environment cannot be made.
     """
     start = time.monotonic()
-    mine = roots_in(directory.resolve(), roots)
+    mine = roots_in(directory, roots)
     boards, pictures, failed = [], [], 0
     with _cluster_ahead() as cluster:
         for name, methods in RUNS.items():
@@ -149,7 +150,7 @@ def _build(name: str, roots: Roots, console: Console) -> None:
         built = building.build(dataset, roots=roots, progress=report)
     differences = building.verify(dataset, roots=roots)
     if differences:
-        msg = f"{name} does not verify: {differences[0]}; delete {roots.corpus / name} and run the demo again"
+        msg = f"{name} does not verify: {differences[0]}; delete {shown(roots.corpus / name)} and run the demo again"
         raise FidoptError(msg)
     console.say(f"{name}: {len(built)} pairs built and verified")
 
@@ -178,7 +179,7 @@ def _warp(
     shards = math.prod(warped.data.numblocks)
     client, dashboard = cluster()
     size = "x".join(str(n) for n in like.shape[::-1])
-    console.say(f"warping {size} voxels in {shards} shards on a Dask cluster; its dashboard: {dashboard}")
+    console.say(f"warping {size} voxels in {shards} shards on a Dask cluster; dashboard: {dashboard}")
     with console.progress("shards") as report:
         blocks.write_image(out, warped, overwrite=True, client=client, progress=report)
     return out, dashboard, math.prod(like.shape), shards

@@ -22,7 +22,7 @@ import psutil
 
 from fidopt import __version__, resources
 from fidopt.corpus import case_dir, checksums
-from fidopt.descriptors.base import Descriptor, load
+from fidopt.descriptors.base import Descriptor, load, shown
 from fidopt.descriptors.checksums import Checksums
 from fidopt.descriptors.dataset import Dataset
 from fidopt.descriptors.machine import Machine
@@ -226,7 +226,7 @@ def machine_here(roots: Roots, *, name: str | None = None, say: Say = _silent) -
     path = roots.results / free / "machine.json"
     with written_whole(path) as part:
         part.write_text(_json(_document(made)), encoding="utf-8")
-    say(f"no machine.json lists the host {host}: {path} was made, rows of this host go to {free}")
+    say(f"the host {host} is new here: {shown(path)} was made to describe it, and its rows go beside that")
     return made
 
 

@@ -33,6 +33,7 @@ def demo(
     """
     from fidopt import demo as whole
     from fidopt import resources
+    from fidopt.descriptors.base import shown
     from fidopt.leaderboard import tables
     from fidopt.leaderboard.board import Board
 
@@ -45,10 +46,12 @@ def demo(
     if json:
         show_json(_document(outcome))
         return int(outcome.failed > 0)
-    show(f"warped, with its coarser levels: {outcome.voxels / 1e6:.0f} million voxels in {outcome.shards} shards")
-    drawn = f"Pictures: {outcome.pictures[-1]}/before.png and after.png; " if outcome.pictures else ""
-    show(f"Done in {outcome.seconds:.0f} s. {drawn}rows: {directory / 'results'};")
-    show(f"look at the volume: fidopt info {outcome.warped} --preview brain.png")
+    size = f"{outcome.voxels / 1e6:.0f} million voxels in {outcome.shards} shards"
+    show(f"Done in {outcome.seconds:.0f} s; warped, with the coarser levels: {size}")
+    if outcome.pictures:
+        show(f"pictures  {shown(outcome.pictures[-1])}/, before.png and after.png")
+    show(f"rows      {shown(directory / 'results')}/")
+    show(f"volume    fidopt info {shown(outcome.warped)} --preview brain.png")
     if outcome.failed:
         say(f"{outcome.failed} runs failed, for the reasons above; mend them, and the demo runs those again")
     return int(outcome.failed > 0)

@@ -97,7 +97,8 @@ def test_an_unknown_host_gets_a_machine_once(world):
     assert resources.hostname() in first.hostnames
     assert first.cores >= 1
     assert first.threads >= 1
-    assert len(world.told) == 1
+    (said,) = world.told
+    assert said.startswith(f"the host {resources.hostname()} is new here: ")
     assert results.machine_here(world.roots, say=world.say) == first
     assert len(world.told) == 1
 
