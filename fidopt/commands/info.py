@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 def info(store: str, /, *, preview: Path | None = None, json: Json = False) -> int:
     """Say what a store holds: shape, type, geometry, unit, levels, chunks, shards and bytes.
 
-    Only its metadata are read. With `--preview`, a coarse level is drawn: the plane of a 2D image, the three middle
-    planes of a 3D one.
+    Only its metadata are read, and which shard files are there of a store that fidopt wrote. With `--preview`, a coarse
+    level is drawn: the plane of a 2D image, the three middle planes of a 3D one.
 
     Example: `fidopt info fixed.ome.zarr --preview fixed.png`
 
@@ -44,6 +44,7 @@ def info(store: str, /, *, preview: Path | None = None, json: Json = False) -> i
             "origin": list(grid.origin),
             "direction": list(grid.direction),
             "levels": [_level(store, level) for level in levels],
+            "missing_shards": _missing(store, levels),
         }
         if preview is not None:
             _draw(store, preview)
@@ -67,6 +68,28 @@ def _level(store: str, level: Level) -> dict[str, Any]:
     }
 
 
+def _missing(store: str, levels: list[Level]) -> int | None:
+    """Return how many shard files a store lacks; None where fidopt did not write it, or it is not on this machine.
+
+    fidopt stores every shard, those that hold nothing but zeros too: one that is not there was lost. Other tools leave
+    such a shard out, and lay a store out in another way.
+    """
+    from blocks.image.opening import read_root
+    from blocks.storage import Layout, local_path
+
+    root, lost = read_root(local_path(store)), 0
+    if "://" in store or not {"konfai", "fidopt"} & root.keys():
+        return None
+    for level in levels:
+        channels = ("c",) * (len(level.shape) - level.grid.ndim)
+        ours = Layout.of(level.shape, level.dtype, (*channels, *"zyx"[-level.grid.ndim :]))
+        if (level.chunks, level.shards) != (ours.chunks, ours.shards):
+            return None
+        shards = Path(store) / level.path / "c"
+        lost += sum(not shards.joinpath(*map(str, index)).is_file() for index in ours.indices())
+    return lost
+
+
 def _draw(store: str, preview: Path) -> None:
     from blocks.image import open_image
     from fidopt.images.preview import coarse_level, render, write_png
@@ -84,6 +107,9 @@ def _print(facts: dict[str, Any]) -> None:
     for key in ("spacing", "origin"):
         lines.add_row(key, f"{', '.join(f'{v:.10g}' for v in facts[key])} {facts['unit']} (x first)")
     lines.add_row("direction", ", ".join(f"{v:.10g}" for v in facts["direction"]))
+    if lost := facts["missing_shards"]:
+        gone = "1 shard file is" if lost == 1 else f"{lost} shard files are"
+        lines.add_row("missing", f"{gone} not there, and read as zeros: write the store again")
     show(facts["path"])
     show(lines)
     table = Table("level", "shape", "chunks", "shards", f"spacing ({facts['unit']}, x first)", "bytes")

@@ -7,6 +7,7 @@ import json
 import imageio.v3 as iio
 import numpy as np
 import pytest
+import zarr
 
 from blocks.execute import write_image
 from blocks.grid import Grid
@@ -37,6 +38,7 @@ def test_json_says_all_of_it(store, capsys):
         "spacing": [0.5, 1, 2],
         "origin": [1, 2, 3],
         "direction": [1, 0, 0, 0, 1, 0, 0, 0, 1],
+        "missing_shards": 0,
     }
     assert [level["shape"] for level in levels] == [[3, 70, 9], [2, 35, 5]]
     assert [level["spacing"] for level in levels] == [[0.5, 1, 2], [1, 2, 4]]
@@ -68,3 +70,35 @@ def test_what_is_no_store_is_exit_code_two(store, capsys):
     (store / "f.nii").write_bytes(b"")
     assert main(["info", "f.nii"]) == 2
     assert "`fidopt convert` makes one of it" in capsys.readouterr().err
+
+
+def test_shards_that_are_lost_are_counted(store, capsys):
+    assert main(["info", "s.ome.zarr"]) == 0
+    assert "missing" not in capsys.readouterr().out
+    for lost, said in (
+        (("0", "0", "0", "0"), "1 shard file is not there"),
+        (("1", "0", "0", "0"), "2 shard files are"),
+    ):
+        level, *index = lost
+        store.joinpath("s.ome.zarr", level, "c", *index).unlink()
+        assert main(["info", "s.ome.zarr"]) == 0
+        assert said in capsys.readouterr().out
+    assert main(["info", "s.ome.zarr", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["missing_shards"] == 2
+
+
+def test_a_store_of_nothing_but_zeros_lacks_no_shard(store, capsys):
+    write_image("zeros.ome.zarr", image_of(np.zeros((300, 70, 9), np.uint8), Grid.of((300, 70, 9)), unit="um"))
+    assert main(["info", "zeros.ome.zarr", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["missing_shards"] == 0
+
+
+@pytest.mark.parametrize("attributes", [{}, {"konfai": {"attributes": {}}}])
+def test_of_another_tool_s_store_nothing_is_said(store, capsys, attributes):
+    group = zarr.create_group("other.zarr", zarr_format=3)
+    group.create_array("0", shape=(9, 9), chunks=(3, 3), dtype="uint8")
+    datasets = [{"path": "0", "coordinateTransformations": [{"type": "scale", "scale": [1.0, 1.0]}]}]
+    axes = [{"name": name, "type": "space"} for name in "yx"]
+    group.attrs.update({"ome": {"version": "0.5", "multiscales": [{"axes": axes, "datasets": datasets}]}} | attributes)
+    assert main(["info", "other.zarr", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["missing_shards"] is None
