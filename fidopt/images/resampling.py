@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import xarray as xr
 
 import blocks
@@ -16,7 +17,9 @@ from blocks.grid import Grid
 from blocks.image import grid_of, kind_of, open_image, unit_of
 from blocks.image.opening import read_root
 from blocks.plan import Interpolation
+from blocks.region import Region
 from blocks.storage import StoreError, local_path
+from blocks.transforms import AffineBox, DisplacementField, Transform, fold
 from fidopt.errors import InputError, OutputExistsError, UsageError
 from fidopt.images import elastix
 from fidopt.images.identity import header, identity
@@ -142,6 +145,8 @@ def write_displacement(
     ------
     OutputExistsError
         When something else is there.
+    InputError
+        When a displacement is too large for a float32.
     """
     if not out.rstrip("/").endswith(FIELD_ENDINGS):
         msg = f"{out}: a field is written as .nii.gz, .nii, .mha, .nrrd or .ome.zarr"
@@ -151,6 +156,7 @@ def write_displacement(
     transform = read_transforms(transforms)
     with refusing(out):
         field = blocks.displacement(transform, fixed)
+        _refuse_too_far(transform, grid_of(fixed), transforms)
         if not is_store(out) and field.nbytes <= HELD_BYTES:
             # A file takes one component after the other: computed once here rather than once for each.
             field = compute(field, client=client)
@@ -164,6 +170,20 @@ def write_displacement(
             return Written(field, "written", outcome)
         write_file(out, field)
     return Written(field, "written")
+
+
+def _refuse_too_far(transform: Transform, fixed: Grid, sources: Sequence[str]) -> None:
+    """Refuse displacements that no float32 holds before one is written; a lazy field's are float32 themselves."""
+    start = moved = AffineBox.of(fixed, Region((0,) * fixed.ndim, fixed.shape))
+    with np.errstate(over="ignore", invalid="ignore"):
+        for stage in fold(transform):
+            if not isinstance(stage, DisplacementField) or stage.in_memory:
+                moved = stage.bound(moved)
+        (lower, upper), (least, most) = moved.hull(), start.hull()
+        farthest = float(max(np.abs(upper - least).max(), np.abs(lower - most).max()))
+    if not farthest <= float(np.finfo(np.float32).max):
+        msg = f"{', '.join(sources)}: displacements of up to {farthest:.3g} are more than the float32 of a field holds"
+        raise InputError(f"{msg}; check the transform")
 
 
 def _refuse_input(out: str, sources: Sequence[str]) -> None:

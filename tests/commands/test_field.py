@@ -46,6 +46,23 @@ def test_the_same_again_is_done_and_another_is_exit_code_two(folder, capsys):
     assert "is another field" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("out", ["DVF.nii.gz", "DVF.ome.zarr", "DVF.mha"])
+def test_a_displacement_that_no_float32_holds_is_refused_before_anything_is_written(folder, capsys, out):
+    sitk.WriteTransform(sitk.TranslationTransform(3, (0, -1e39, 0)), "far.tfm")
+    before = sorted(path.name for path in folder.iterdir())
+    assert main(["field", "elastix.txt", "far.tfm", out, "--like", "fixed.ome.zarr"]) == 2
+    err = capsys.readouterr().err
+    assert "displacements of up to 1e+39 are more than the float32 of a field holds" in err
+    assert err.count("\n") == 1
+    assert sorted(path.name for path in folder.iterdir()) == before
+
+
+def test_a_displacement_that_a_float32_just_holds_is_written(folder):
+    sitk.WriteTransform(sitk.TranslationTransform(3, (0, 3e38, 0)), "far.tfm")
+    assert main(["field", "far.tfm", "DVF.nii.gz", "--like", "fixed.ome.zarr"]) == 0
+    assert np.isfinite(read_field("DVF.nii.gz").vectors).all()
+
+
 @pytest.mark.parametrize(
     ("words", "why"),
     [
