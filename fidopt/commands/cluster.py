@@ -31,8 +31,9 @@ def cluster(file: str = "local", /, *, memory: Memory = None, json: Json = False
     from fidopt.descriptors.deployment import Address
 
     wanted = deployment(file)
-    # A batch system ends a job with SIGTERM: it then goes as by Ctrl-C, at whatever moment.
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # A batch system ends a job with SIGTERM: it then goes as by Ctrl-C, at whatever moment. A shell has what it starts
+    # in the background ignore SIGINT, and `kill -INT` is to work there as well.
+    before = {number: signal.signal(number, signal.default_int_handler) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         with run(wanted, memory=memory, say=say) as running:
             _tell(running, kind=wanted.kind, json=json)
@@ -43,7 +44,8 @@ def cluster(file: str = "local", /, *, memory: Memory = None, json: Json = False
         say("the cluster is ended")
         return 130
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
     return 0
 
 

@@ -22,13 +22,15 @@ def started(tmp_path):
     """Return a function that starts the command in a session of its own, as a terminal does, and waits for a line."""
     processes = []
 
-    def start(*words):
+    def start(*words, background=False):
         (tmp_path / "mine.yml").write_text("kind: local\nworkers: 1\nmemory: 1GiB\n")
         environment = {key: value for key, value in os.environ.items() if key != "PYTHONUNBUFFERED"}
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-        process = subprocess.Popen(
-            [*COMMAND, str(tmp_path / "mine.yml"), *words], start_new_session=True, env=environment, **pipes
-        )
+        command = [*COMMAND, str(tmp_path / "mine.yml"), *words]
+        if background:
+            # A shell has what it starts with & ignore SIGINT.
+            command = ["sh", "-c", 'trap "" INT; exec "$@"', "sh", *command]
+        process = subprocess.Popen(command, start_new_session=True, env=environment, **pipes)
         processes.append(process)
         return process
 
@@ -53,10 +55,12 @@ def test_its_addresses_are_printed_and_others_compute_there(started, capsys):
 
 
 @pytest.mark.parametrize(
-    ("number", "everybody"), [(signal.SIGINT, True), (signal.SIGTERM, False)], ids=["Ctrl-C", "SIGTERM"]
+    ("number", "everybody", "background"),
+    [(signal.SIGINT, True, False), (signal.SIGTERM, False, False), (signal.SIGINT, False, True)],
+    ids=["Ctrl-C", "SIGTERM", "background"],
 )
-def test_an_interruption_ends_all_of_it_without_a_word_too_much(started, number, everybody):
-    process = started()
+def test_an_interruption_ends_all_of_it_without_a_word_too_much(started, number, everybody, background):
+    process = started(background=background)
     assert process.stdout.readline().startswith("scheduler: tcp://127.0.0.1:")
     assert process.stdout.readline().startswith("dashboard: http://127.0.0.1:")
     children = psutil.Process(process.pid).children(recursive=True)
