@@ -7,6 +7,7 @@ memory of any worker: neither may grow with the size. A part of each result is c
     python benchmarks/scale.py                          # 1 and 4 GiB, some minutes on two cores
     python benchmarks/scale.py --sizes 1 4 16 32        # needs 90 GiB of disk
     python benchmarks/scale.py --simulate               # a terabyte and a petabyte planned, a million shards driven
+    python benchmarks/scale.py --workers-against-processes      # what the scheduler takes from two workers
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import multiprocessing
 import os
 import shutil
+import statistics
 import sys
 import tempfile
 import threading
@@ -23,6 +26,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,10 +36,12 @@ import psutil
 
 import blocks
 from blocks.execute import run_shards
+from blocks.graphs.shard_layer import job_of
+from blocks.graphs.store import warp_shard
 from blocks.grid import Grid
 from blocks.image import open_image
 from blocks.plan import in_morton_order, read_region
-from blocks.storage import Layout
+from blocks.storage import Layout, create_array
 from blocks.transforms import BSpline
 from fidopt.cluster.budget import task_bytes
 from fidopt.cluster.connection import run
@@ -178,6 +184,63 @@ def rows(costs: Sequence[Cost]) -> list[dict[str, Any]]:
     return found
 
 
+def alone(task: partial[int], indices: Sequence[tuple[int, ...]], ready: Any, begin: Any) -> None:
+    """Write shards in a process of its own, from the moment that all are ready."""
+    task(indices[0])
+    ready.release()
+    begin.wait()
+    for index in indices:
+        task(index)
+
+
+def beside_processes(gib: float, *, workers: int, turns: int) -> list[dict[str, Any]]:
+    """Measure workers of a cluster beside as many processes that share nothing, on the same shards, in turns."""
+    shape = shape_of(gib)
+    with (
+        tempfile.TemporaryDirectory(prefix="fidopt-scale-") as folder,
+        run(Local(workers=workers, cores=1, dashboard="127.0.0.1:0"), memory="2GiB") as running,
+    ):
+        moving, out = Path(folder, "moving.ome.zarr"), str(Path(folder, "out"))
+        make(moving, shape, running.client)
+        warped = blocks.warp(open_image(moving), spline(shape), Grid.of(shape))
+        array = create_array(out, Layout.of(shape, np.uint16, AXES))
+        task = partial(warp_shard, job_of(warped), array, None)
+        order = list(in_morton_order(array.layout.blocks_along))
+        run_shards(task, order, total=len(order), client=running.client)
+        seconds: dict[str, list[float]] = {"workers": [], "processes": []}
+        for _ in range(turns):
+            start = time.perf_counter()
+            run_shards(task, order, total=len(order), name="warp-shard", client=running.client)
+            seconds["workers"].append(time.perf_counter() - start)
+            seconds["processes"].append(by_processes(task, order, workers))
+    ours, theirs = (statistics.median(seconds[who]) / math.prod(shape) * 1e9 for who in ("workers", "processes"))
+    row = {
+        "case": f"{workers} workers, {gib:g} GiB",
+        "ours": ours,
+        "peer": f"{workers} processes",
+        "peer_value": theirs,
+    }
+    return [row | {"unit": "ns/voxel", "ratio": theirs / ours}]
+
+
+def by_processes(task: partial[int], order: Sequence[tuple[int, ...]], count: int) -> float:
+    """Return the seconds that processes take which share the shards among them and nothing else."""
+    spawn = multiprocessing.get_context("spawn")
+    ready, begin = spawn.Semaphore(0), spawn.Event()
+    share = -(-len(order) // count)
+    parts = [order[first : first + share] for first in range(0, len(order), share)]
+    processes = [spawn.Process(target=alone, args=(task, part, ready, begin)) for part in parts]
+    for process in processes:
+        process.start()
+    for _ in processes:
+        ready.acquire()
+    start = time.perf_counter()
+    begin.set()
+    for process in processes:
+        process.join()
+    return time.perf_counter() - start
+
+
 def simulated(shards: int, *, workers: int) -> list[dict[str, Any]]:
     """Plan a terabyte and a petabyte, and drive tasks that do nothing through the scheduler that drives shards."""
     found = []
@@ -220,12 +283,15 @@ def main() -> int:
     parser.add_argument("--memory", default="1GiB", help="of a worker")
     parser.add_argument("--dir", type=Path, help="where the volumes go meanwhile")
     parser.add_argument("--simulate", action="store_true")
+    parser.add_argument("--workers-against-processes", action="store_true")
     parser.add_argument("--shards", type=int, default=10**6, help="of the simulation")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     wrong, costs = 0, list[Cost]()
     if options.simulate:
         found = simulated(options.shards, workers=options.workers)
+    elif options.workers_against_processes:
+        found = beside_processes(options.sizes[0], workers=options.workers, turns=3)
     else:
         folder = Path(tempfile.mkdtemp(prefix="fidopt-scale-", dir=options.dir))
         try:
