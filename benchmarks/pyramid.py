@@ -241,7 +241,7 @@ def rows(ways: list[Contender], voxels: int) -> list[dict[str, object]]:
             continue
         mine, theirs = (statistics.median(w.cpu_s) / voxels * 1e9 for w in (ours, way))
         row = {"case": way.case, "ours": mine, "peer": way.name, "peer_value": theirs, "unit": "ns/voxel"}
-        found.append(row | {"ratio": theirs / mine})
+        found.append(row | {"ratio": theirs / mine, "peak_mib": ours.peak_mib, "peer_peak_mib": way.peak_mib})
     return found
 
 

@@ -11,6 +11,7 @@ from dask.system import CPU_COUNT
 from dask.threaded import get
 
 from blocks.graphs.warp_job import compute_shard
+from blocks.storage import letting_go
 
 
 def thread_count() -> int:
@@ -18,6 +19,7 @@ def thread_count() -> int:
     return int(dask.config.get("num_workers", None) or CPU_COUNT)
 
 
+@letting_go()
 def compute(*lazy: Any, client: Any = None) -> Any:  # noqa: ANN401 - whatever Dask can compute; Dask is not typed
     """Return lazy images, arrays or values in memory: one for one, a tuple for several.
 

@@ -17,11 +17,13 @@ from blocks.execute.computing import thread_count
 from blocks.execute.counting import ATTEMPTS, Count, Index, Progress, failure
 from blocks.graphs.store import DiskFullError, ShardError
 from blocks.graphs.writes import Graph, Stream
+from blocks.storage import letting_go
 
 #: Shards handed to each thread at a time: one in work, one waiting.
 _AHEAD = 2
 
 
+@letting_go()
 def run_work(make: Callable[[], Iterator[Graph | Stream]], count: Count, client: Any) -> None:  # noqa: ANN401
     """Do all the work there is; what failed is asked for again, without what is written by then.
 

@@ -3,6 +3,11 @@
 One definition of each, whatever the blocks: boxes start at even indices, and one that sticks out of the image holds
 the voxels that are inside. Doubling the last voxel of an odd axis says the same, since sums and counts double with it:
 every box has eight voxels, and a sum is taken in pairs, x then y then z, so that doubling is exact in floats too.
+
+What a fine voxel costs, of s bytes: s bytes read and s/8 written, whatever the kernel. The mean of integers takes 5
+operations (8 shifts, 8 masks, 14 sums and 8 to round, a box), of floats 2 (8 conversions, 7 sums, one product), the
+most frequent label 20 (64 comparisons, 56 sums, 40 to choose), all in vector registers: the mean of 16 bits is bound by
+memory, the label of 8 bits by arithmetic.
 """
 
 from __future__ import annotations

@@ -4,6 +4,9 @@ Arrays are named by path and opened where they are used, so that a task carries 
 and what every store of the corpus is written with; tensorstore, where it is installed, is a choice.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from blocks.storage.arrays import (
     Library,
     StoredArray,
@@ -28,6 +31,7 @@ __all__ = [
     "Voxels",
     "create_array",
     "let_go",
+    "letting_go",
     "local_path",
     "shard_file",
     "tensorstore_installed",
@@ -39,3 +43,12 @@ def let_go() -> None:
     """Free what reading keeps for the next task: decoded chunks, and the memory boxes are read to."""
     CHUNKS.forget()
     SCRATCH.forget()
+
+
+@contextmanager
+def letting_go() -> Iterator[None]:
+    """Free it at the end of what is done within, or of every call of a function that this decorates."""
+    try:
+        yield
+    finally:
+        let_go()

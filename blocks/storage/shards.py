@@ -3,6 +3,9 @@
 Reading is what an engine does most, and the time of it is spent outside the codec: in coroutines, fresh buffers and
 copies. Only the layout every store of ours has is read here (blosc in a shard, the index at its end, on this file
 system); any other array is left to zarr-python. The index is checked against its checksum on every read.
+
+Of a voxel of s bytes, what is stored of it is read once, s bytes are decoded to a buffer of a chunk, which stays in the
+second cache, and s are copied from there to the box. Decoding takes two thirds of the time.
 """
 
 from __future__ import annotations
@@ -109,7 +112,7 @@ class ShardReader:
         out = np.empty(box.shape, dtype=self.layout.dtype) if into is None else into
         wanted = None if touched is None else self._wanted(box, touched)
         if wanted is not None and not wanted.all():
-            out.fill(0)
+            self._clear(out, box, wanted)
         shards = self._shards(box, wanted)
         if cache is not None:
             # All that is held is taken before anything is decoded, which would push it out.
@@ -156,6 +159,15 @@ class ShardReader:
                 at = inside.align(chunks).relative_to(around.start)
                 wanted[tuple(slice(s.start // n, s.stop // n) for s, n in zip(at.slices, chunks, strict=True))] = True
         return wanted
+
+    def _clear(self, out: Voxels, box: Region, wanted: npt.NDArray[np.bool_]) -> None:
+        """Set to zero what is not read of a box."""
+        chunks = self.layout.chunks
+        lattice = box.align(chunks).start
+        for corner in np.argwhere(~wanted).tolist():
+            start = tuple(a + k * n for a, k, n in zip(lattice, corner, chunks, strict=True))
+            chunk = Region(start, tuple(a + n for a, n in zip(start, chunks, strict=True))).intersect(box)
+            out[chunk.relative_to(box.start).slices] = 0
 
     def _taken(self, shard: _Part, cache: ChunkCache, out: Voxels, start: tuple[int, ...]) -> _Part:
         """Fill in what the cache holds of a shard, and return what is left to decode."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from blocks.storage.scratch import Scratch
+from blocks import Affine, Grid, compute, image_of, open_image, warp, write_image
+from blocks.storage.cache import CHUNKS
+from blocks.storage.scratch import SCRATCH, Scratch
 
 
 def test_what_comes_back_is_lent_again():
@@ -31,3 +33,16 @@ def test_what_does_not_fit_gives_way():
     with scratch.lent(2000, most=2000):
         assert scratch.nbytes == 0
     assert scratch.nbytes == 2000
+
+
+def test_nothing_is_kept_when_a_warp_is_written_or_computed(tmp_path):
+    grid = Grid.of((70, 130, 66))
+    image = image_of(np.random.default_rng(0).integers(0, 99, grid.shape, dtype=np.uint8), grid)
+    write_image(tmp_path / "moving.ome.zarr", image)
+    warped = warp(open_image(tmp_path / "moving.ome.zarr"), Affine.translation((1.5, 0, 0)), grid)
+    before = CHUNKS.decoded
+    write_image(tmp_path / "warped.ome.zarr", warped)
+    assert CHUNKS.decoded > before
+    assert CHUNKS.nbytes == SCRATCH.nbytes == 0
+    compute(warped)
+    assert CHUNKS.nbytes == SCRATCH.nbytes == 0
