@@ -112,14 +112,17 @@ def _print(facts: dict[str, Any]) -> None:
         lines.add_row("missing", f"{gone} not there, and read as zeros: write the store again")
     show(facts["path"])
     show(lines)
-    table = Table("level", "shape", "chunks", "shards", f"spacing ({facts['unit']}, x first)", "bytes")
+    # Shapes stay whole in a narrow terminal; the numbers of a spacing go below one another.
+    table = Table()
+    for head in ("level", "shape", "chunks", "shards", f"spacing ({facts['unit']}, x first)", "bytes"):
+        table.add_column(head, no_wrap=not head.startswith("spacing"))
     for number, level in enumerate(facts["levels"]):
-        shards = "none" if level["shards"] is None else _by(level["shards"])
+        shards = "none" if level["shards"] is None else _by(level["shards"], "x")
         size = "unknown" if level["bytes"] is None else f"{level['bytes']:,}"
         spacing = ", ".join(f"{v:.6g}" for v in level["spacing"])
-        table.add_row(str(number), _by(level["shape"]), _by(level["chunks"]), shards, spacing, size)
+        table.add_row(str(number), _by(level["shape"], "x"), _by(level["chunks"], "x"), shards, spacing, size)
     show(table)
 
 
-def _by(shape: list[int]) -> str:
-    return " x ".join(str(n) for n in shape)
+def _by(shape: list[int], sign: str = " x ") -> str:
+    return sign.join(str(n) for n in shape)

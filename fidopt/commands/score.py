@@ -12,8 +12,7 @@ from fidopt.commands.options import Compute, Json, Where
 from fidopt.commands.output import progress, say, show, show_json
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
+    from fidopt.leaderboard.folding import Folded
     from fidopt.scoring.submission import Scored, Submission
 
 
@@ -114,20 +113,18 @@ def _means(cases: tuple[Scored, ...]) -> dict[str, float]:
     return {metric: sum(values) / len(values) for metric, values in columns.items()}
 
 
-def _table(submission: Submission, *, unit: str) -> Table:
-    from rich.table import Table
+def _table(submission: Submission, *, unit: str) -> Folded:
+    from fidopt.leaderboard.folding import Folded
 
     metrics = list(dict.fromkeys(metric for one in submission.cases for metric in one.row.metrics))
-    table = Table(title=f"{submission.line.method} on {submission.line.dataset} (distances in {unit})")
-    table.add_column("case")
-    for metric in metrics:
-        table.add_column(metric, justify="right")
-    for one in submission.cases:
-        mark = " (failed)" if one.row.error else ""
-        table.add_row(one.case + mark, *_cells(one.row.metrics, metrics))
-    if len(submission.cases) > 1:
-        table.add_row("mean", *_cells(_means(submission.cases), metrics))
-    return table
+    rows = [
+        [f"{one.case}{' (failed)' if one.row.error else ''}", *_cells(one.row.metrics, metrics)]
+        for one in submission.cases
+    ]
+    if len(rows) > 1:
+        rows.append(["mean", *_cells(_means(submission.cases), metrics)])
+    line = submission.line
+    return Folded(f"{line.method} on {line.dataset} (distances in {unit})", ["case", *metrics], rows)
 
 
 def _cells(values: Mapping[str, float | None], metrics: list[str]) -> list[str]:

@@ -6,11 +6,10 @@ import csv
 import io
 from typing import TYPE_CHECKING, Any
 
+from fidopt.leaderboard.folding import Folded
 from fidopt.leaderboard.lines import UNREGISTERED, BoardLine, Mean
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from fidopt.leaderboard.board import Board
 
 #: Metric -> what its column is called; distances carry the dataset's unit.
@@ -66,25 +65,21 @@ def place_text(line: BoardLine) -> str:
     return f"{line.place}" if low == high else f"{line.place} ({low}-{high})"
 
 
-def terminal(board: Board) -> Table:
-    """Return a board as a rich table: mean, 95 % interval and change from no registration, one cell a metric."""
-    from rich.table import Table
-
+def terminal(board: Board) -> Folded:
+    """Return a board as a table for a terminal: mean, 95 % interval, change from no registration, one cell a metric."""
     shown = [metric for metric in board.columns if metric not in _NOT_IN_TERMINAL]
-    table = Table(title=f"{board.title} ({board.dataset}, {_count(board.cases, 'case')})", title_justify="left")
-    for head in ("place", "method"):
-        table.add_column(head)
-    for metric in shown:
-        mark = " *" if metric in board.ranked_on else ""
-        table.add_column(f"{title(metric, board.unit)}{mark}", justify="right")
-    for head in ("failed", "time s", "memory MiB"):
-        table.add_column(head, justify="right")
+    marks = [f"{title(metric, board.unit)}{' *' if metric in board.ranked_on else ''}" for metric in shown]
+    rows = []
     for line in board.lines:
         cells = ["\n".join(filter(None, _cell(metric, line))) for metric in shown]
-        table.add_row(place_text(line), _name(line, board), *cells, _failures(line), *_cost(line))
-    table.caption = "\n".join(_caption(board))
-    table.caption_justify = "left"
-    return table
+        rows.append([place_text(line), _name(line, board), *cells, _failures(line), *_cost(line)])
+    return Folded(
+        title=f"{board.title} ({board.dataset}, {_count(board.cases, 'case')})",
+        heads=["place", "method", *marks, "failed", "time s", "memory MiB"],
+        rows=rows,
+        keys=2,
+        caption="\n".join(_caption(board)),
+    )
 
 
 def records(board: Board) -> list[dict[str, Any]]:
@@ -157,6 +152,7 @@ def _caption(board: Board) -> list[str]:
         lines.append("(a-b): the places a line could hold; its neighbours are not told apart by their cases.")
     if any(line.tie == "too few" for line in board.lines):
         lines.append(f"{_count(board.cases, 'case')}: too few to tell neighbours apart.")
+    lines += [f"{_name(line, board)}: {'; '.join(line.notes)}." for line in board.lines if line.notes]
     reasons = [f"{line.method}: not ranked, {line.unranked}." for line in board.lines if line.unranked]
     return lines + list(dict.fromkeys(reasons)) + [f"{note[:1].upper()}{note[1:]}." for note in board.notes]
 
@@ -169,8 +165,7 @@ def _cell(metric: str, line: BoardLine) -> tuple[str, str, str]:
 
 def _name(line: BoardLine, board: Board) -> str:
     several = sum(other.method == line.method for other in board.lines) > 1
-    name = f"{line.method} ({line.machine})" if several else line.method
-    return "\n".join([name, *line.notes])
+    return f"{line.method} ({line.machine})" if several else line.method
 
 
 def _failures(line: BoardLine) -> str:

@@ -56,6 +56,16 @@ def test_people_read_a_table(store, capsys):
     assert "spacing (um, x first)" in out
 
 
+def test_shapes_stay_whole_in_a_terminal_of_80_columns(store, capsys, monkeypatch):
+    grid = Grid.of((273, 315, 258), spacing=(2 / 3, 2 / 3, 2 / 3))
+    write_image("wide.ome.zarr", image_of(np.zeros(grid.shape, np.uint8), grid))
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main(["info", "wide.ome.zarr"]) == 0
+    out = capsys.readouterr().out
+    assert all(text in out for text in ("273x315x258", "256x256x256", "0.666667,", "0.666667 "))
+    assert max(map(len, out.splitlines())) <= 80
+
+
 def test_a_preview_is_a_picture(store, capsys):
     assert main(["info", "s.ome.zarr", "--preview", "p.png", "--json"]) == 0
     out, err = capsys.readouterr()
