@@ -17,7 +17,7 @@ from fidopt.descriptors.rows import Failure, LineName, Row
 from fidopt.errors import FieldError, UsageError
 from fidopt.images.atomic import written_whole
 from fidopt.resources import Roots
-from fidopt.results import Line, add_row, corpus_digest, machine_here, new_row
+from fidopt.results import Line, add_row, corpus_digest, machine_here, new_row, set_aside_others
 from fidopt.scoring.evaluation import Scores, evaluation_file, score_case
 from fidopt.scoring.evaluator import require_konfai
 from fidopt.scoring.field import find_field, read_scored_field
@@ -95,6 +95,8 @@ def score_fields(
     ------
     UsageError
         When the name is not one, or the folder holds no field of any of the cases.
+    DescriptorError
+        When the rows that are there cannot be read.
     MissingError
         When a case is not built, or KonfAI is absent.
     """
@@ -104,6 +106,8 @@ def score_fields(
     found = _fields_of(built, fields)
     line = Line(roots.results, machine_here(roots, name=machine, say=say).name, name, dataset.name)
     digest, template = corpus_digest(dataset, roots), evaluation_file(roots)
+    # Rows that cannot be read are refused now, not when the first case has been scored.
+    set_aside_others(line, checksums=digest, say=say)
     scored = []
     for number, case in enumerate(built):
         progress(number, len(built))

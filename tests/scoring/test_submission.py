@@ -7,7 +7,7 @@ import pytest
 
 import fidopt
 from fidopt import corpus
-from fidopt.errors import MissingError, UsageError
+from fidopt.errors import DescriptorError, MissingError, UsageError
 from fidopt.images.nifti import write_field
 from fidopt.resources import packaged_share
 from fidopt.results import read_rows
@@ -86,6 +86,16 @@ def test_a_folder_without_any_field_is_refused_and_nothing_is_written(dataset, r
     with pytest.raises(UsageError, match="holds no field of tiny"):
         score_fields("mine", dataset, fields=tmp_path / "empty", roots=roots, machine="here")
     assert not (roots.results / "here" / "mine").exists()
+
+
+def test_rows_that_cannot_be_read_are_refused_before_anything_is_scored(dataset, fields, roots, monkeypatch):
+    path = roots.results / "here" / "mine" / "tiny.json"
+    path.parent.mkdir(parents=True)
+    path.write_text('{"method": "mine"')
+    monkeypatch.setattr("fidopt.scoring.submission.score_case", lambda *_, **__: pytest.fail("it was scored"))
+    with pytest.raises(DescriptorError, match="is not JSON"):
+        score_fields("mine", dataset, fields=fields, roots=roots, machine="here")
+    assert path.read_text() == '{"method": "mine"'
 
 
 @pytest.mark.parametrize("name", ["../mine", "a b", "", "a@", ".x"])
