@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from fidopt import resources
 from fidopt.cluster.budget import checked_memory, task_bytes, threads_here
 from fidopt.cluster.starting import HOST, has_dashboard, require, security, start
-from fidopt.descriptors.deployment import Address, Deployment, Kubernetes, Local, Ssh, Started, read_deployment
+from fidopt.descriptors.deployment import Address, Deployment, Kubernetes, Local, Slurm, Ssh, Started, read_deployment
 from fidopt.errors import UsageError
 
 if TYPE_CHECKING:
@@ -160,6 +160,7 @@ def run(wanted: Deployment, *, memory: str | None = None, say: Say = _silent) ->
         checked_memory(memory)
         wanted = wanted.model_copy(update={"memory": memory})
     with start(wanted) as cluster, Client(cluster, set_as_default=False) as client:
+        _warn(wanted, cluster.scheduler_address, say)
         yield Running(client, cluster.scheduler_address, _dashboard(wanted, client, say))
 
 
@@ -202,6 +203,15 @@ def _answering(wanted: Address) -> Iterator[Client]:
         raise UsageError(msg) from error
     with client:
         yield client
+
+
+def _warn(wanted: Started, address: str, say: Say) -> None:
+    """Say what a person at a cluster of several machines should know."""
+    if isinstance(wanted, Ssh | Slurm) and wanted.tls is None:
+        say(f"whoever reaches {address} can run code as you; `tls:` in the deploy file keeps others out")
+    if isinstance(wanted, Slurm):
+        logs = f", what they print is in {wanted.logs}" if wanted.logs else ""
+        say(f"{wanted.workers} jobs are submitted: work begins with the first that runs; squeue shows them{logs}")
 
 
 def _dashboard(wanted: Started, client: Client, say: Say) -> str | None:

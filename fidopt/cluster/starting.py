@@ -44,9 +44,11 @@ def start(started: Started) -> Iterator[Any]:
     level = nannies.level
     try:
         with _KINDS[type(started)](started) as cluster:
-            yield cluster
-            # The work is done: a worker that is slow to go, on a busy machine, is nothing to warn of.
-            nannies.setLevel(logging.ERROR)
+            try:
+                yield cluster
+            finally:
+                # The work is over: a worker that is slow to go, on a busy machine, is nothing to warn of.
+                nannies.setLevel(logging.ERROR)
     finally:
         nannies.setLevel(level)
 

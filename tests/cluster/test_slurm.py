@@ -147,7 +147,8 @@ def test_jobs_give_the_same_store(slurm, work, certificates, tmp_path, encrypted
 
 
 def test_a_job_asks_for_what_its_worker_may_use_and_is_gone_at_the_end(slurm, tmp_path):
-    with run(deployment(_file(tmp_path))) as running:
+    said = []
+    with run(deployment(_file(tmp_path)), say=said.append) as running:
         running.client.wait_for_workers(2, timeout=60)
         workers = running.client.scheduler_info()["workers"].values()
         assert {(worker["nthreads"], worker["memory_limit"]) for worker in workers} == {(1, 1 << 30)}
@@ -155,6 +156,8 @@ def test_a_job_asks_for_what_its_worker_may_use_and_is_gone_at_the_end(slurm, tm
         assert [job for job in _jobs() if job] == ["RUNNING 1 1280M"] * 2
     _wait(lambda: not any(_jobs()), slurm)
     assert list((tmp_path / "logs").iterdir())
+    assert "can run code as you; `tls:`" in said[0]
+    assert said[1].startswith("2 jobs are submitted: work begins with the first that runs")
 
 
 def test_a_job_that_is_refused_is_one_line(slurm, tmp_path):
