@@ -39,10 +39,13 @@ class Written:
     ----------
     arrays
         The arrays, in the order in which a level is counted.
+    first
+        The first level that is to be written; those below count neither as written nor as missing.
     """
 
-    def __init__(self, arrays: Sequence[StoredArray]) -> None:
+    def __init__(self, arrays: Sequence[StoredArray], *, first: int = 0) -> None:
         self._levels = [np.zeros(array.layout.blocks_along, dtype=bool) for array in arrays]
+        self.first = first
 
     def add(self, level: int, index: Index) -> None:
         """Count a shard as written."""
@@ -63,16 +66,16 @@ class Written:
     @property
     def count(self) -> int:
         """How many shards are written."""
-        return sum(int(np.count_nonzero(level)) for level in self._levels)
+        return sum(int(np.count_nonzero(level)) for level in self._levels[self.first :])
 
     @property
     def total(self) -> int:
         """How many there are in all."""
-        return sum(level.size for level in self._levels)
+        return sum(level.size for level in self._levels[self.first :])
 
     def missing(self) -> Iterator[tuple[int, Index]]:
         """Yield the shards that are not written."""
-        for level, written in enumerate(self._levels):
+        for level, written in enumerate(self._levels[self.first :], self.first):
             for index in np.argwhere(~written):
                 yield level, tuple(int(i) for i in index)
 
@@ -102,12 +105,12 @@ class Journal:
         finally:
             os.close(log)
 
-    def find(self, arrays: Sequence[StoredArray], written: Written, *, first: int = 0) -> None:
-        """Count what is written of arrays, from a level on, and delete whatever lies among their shards and is not.
+    def find(self, arrays: Sequence[StoredArray], written: Written) -> None:
+        """Count what is written of arrays, of the levels that are to be written, and delete whatever lies among their shards and is not.
 
         Every shard is read, once, and compared with its checksum.
         """
-        levels = {Path(array.path).name: level for level, array in enumerate(arrays) if level >= first}
+        levels = {Path(array.path).name: level for level, array in enumerate(arrays) if level >= written.first}
         noted = {(levels[name], index): sums for name, index, sums in self._lines() if name in levels}
 
         def agrees(item: tuple[tuple[int, Index], tuple[int, int]]) -> bool:

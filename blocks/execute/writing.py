@@ -203,11 +203,11 @@ def _target(
 ) -> Target:
     """Return what is to be written, and what of it is there; levels below ``first`` are not looked at."""
     journal = None if made_from is None else Journal(f"{where}/{JOURNAL}")
-    written = Written(arrays)
-    for level in range(len(arrays) if ready else first):
+    written = Written(arrays, first=first)
+    for level in range(len(arrays) if ready else 0):
         written.fill(level)
     if journal is not None and taken_up and not ready:
-        journal.find(arrays, written, first=first)
+        journal.find(arrays, written)
     return Target(arrays, kind, written, journal)
 
 

@@ -19,7 +19,8 @@ def test_levels_are_written_again_as_they_were(tmp_path, monkeypatch, capsys):
     write_image("s.ome.zarr", image_of(array, Grid.of(array.shape)))
     before = digest("s.ome.zarr")
     assert main(["pyramid", "s.ome.zarr"]) == 0
-    assert capsys.readouterr().out == "s.ome.zarr: levels of 3 x 70 x 9, 2 x 35 x 5\n"
+    said = capsys.readouterr()
+    assert (said.out, said.err) == ("s.ome.zarr: levels of 3 x 70 x 9, 2 x 35 x 5\n", "")
     assert digest("s.ome.zarr") == before
 
 

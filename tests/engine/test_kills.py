@@ -1,21 +1,19 @@
-"""Commands killed at any moment and run again: the same store in the end, nothing left over, nothing done twice."""
+"""Commands ended at any moment and run again: the same store in the end, nothing left over, nothing done twice."""
 
 from __future__ import annotations
 
-import os
 import random
-import re
+import shutil
 import signal
-import subprocess
-import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import blocks
+from blocks.storage import StoreError
+from tests.killing import fidopt, files, noted
 
 SHAPE = (260, 270, 290)
 
@@ -45,62 +43,59 @@ def command(what: str, inputs: Path, out: Path) -> list[str]:
     }[what]
 
 
-def fidopt(words: Sequence[str], *, killed_after_s: float | None = None) -> subprocess.CompletedProcess[str]:
-    """Run the command, or kill all of it in the middle."""
-    called = [sys.executable, "-c", "from fidopt.cli import main; main()", *words]
-    process = subprocess.Popen(
-        called, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
-    try:
-        out, err = process.communicate(timeout=killed_after_s)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        out, err = process.communicate()
-    return subprocess.CompletedProcess(called, process.returncode, out, err)
-
-
-def files(path: Path) -> dict[str, bytes]:
-    return {str(file.relative_to(path)): file.read_bytes() for file in sorted(path.rglob("*")) if file.is_file()}
-
-
-def noted(out: Path) -> int:
-    """Return how many shards the journals of a store under construction hold."""
-    logs = (out / ".journal").glob("*.log")
-    return sum(len(re.findall(r" [0-9a-f]{8}\n", log.read_text())) for log in logs)
-
-
-def killed_until_done(what: str, inputs: Path, out: Path, *, kills: int, seed: int) -> dict[str, bytes]:
-    """Run a command, killed ``kills`` times at random moments and begun anew when it is done; return the store."""
-    chance = random.Random(seed)
+def begin(what: str, inputs: Path, out: Path) -> None:
+    """Bring the place of the result to what it is before the command: nothing, or a store without its levels."""
+    shutil.rmtree(out, ignore_errors=True)
     if what == "pyramid":
         blocks.write_image(out, blocks.open_image(inputs / "moving.ome.zarr"), levels=False)
+
+
+def run_to_the_end(what: str, inputs: Path, out: Path) -> None:
+    """Run the command again, undisturbed: it takes up every shard that is noted."""
+    before = noted(out)
+    done = fidopt(command(what, inputs, out))
+    assert done.returncode == 0, done.stderr
+    if before:
+        assert f"taken up: {before} of " in done.stderr, (before, done.stderr)
+
+
+def ended_again_and_again(what: str, inputs: Path, out: Path, *, kills: int, seed: int) -> None:
+    """End a command ``kills`` times at random moments, run again each time, and begin anew when it is done."""
+    chance = random.Random(seed)
+    begin(what, inputs, out)
     start = time.monotonic()
-    assert fidopt(command(what, inputs, out)).returncode == 0
+    run_to_the_end(what, inputs, out)
     whole, took = files(out), time.monotonic() - start
     while kills:
-        if what != "pyramid":
-            subprocess.run(["rm", "-r", str(out)], check=True)
-        while kills:
+        begin(what, inputs, out)
+        alive = True
+        while kills and alive:
             before = noted(out)
-            done = fidopt(command(what, inputs, out), killed_after_s=chance.uniform(0.35, 1.0) * took)
-            kills -= done.returncode == -signal.SIGKILL
-            if done.returncode != -signal.SIGKILL:
-                break
-            assert noted(out) >= before or not (out / ".journal").exists()
-        before = noted(out)
-        done = fidopt(command(what, inputs, out))
-        assert done.returncode == 0, done.stderr
-        if before:
-            assert f"taken up: {before} of " in done.stderr, (before, done.stderr)
+            by = chance.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT))
+            done = fidopt(command(what, inputs, out), after_s=chance.uniform(0.3, 1.0) * took, by=by)
+            alive, after = done.returncode != 0, noted(out)
+            kills -= alive
+            assert before is None or after is None or after >= before
+        run_to_the_end(what, inputs, out)
         assert files(out) == whole
-    return whole
 
 
-def test_a_killed_command_is_taken_up(inputs: Path, tmp_path: Path):
-    killed_until_done("warp", inputs, tmp_path / "out.ome.zarr", kills=2, seed=1)
+@pytest.mark.parametrize("by", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_a_command_that_was_ended_takes_up_where_it_stopped(inputs: Path, tmp_path: Path, by: signal.Signals):
+    out = tmp_path / "out.ome.zarr"
+    done = fidopt(command("warp", inputs, out), when=lambda: noted(out), by=by)
+    with pytest.raises(StoreError, match="was not finished"):
+        blocks.open_image(out)
+    if by == signal.SIGINT:
+        assert (done.returncode, done.stderr.splitlines()[-1]) == (
+            130,
+            "fidopt: interrupted; the same command takes up where it stopped",
+        )
+    run_to_the_end("warp", inputs, out)
+    assert not (out / ".journal").exists()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("what", ["convert", "warp", "field", "pyramid"])
 def test_fifty_kills_leave_the_store_of_an_undisturbed_run(what: str, inputs: Path, tmp_path: Path):
-    killed_until_done(what, inputs, tmp_path / "out.ome.zarr", kills=50, seed=2)
+    ended_again_and_again(what, inputs, tmp_path / "out.ome.zarr", kills=50, seed=2)
