@@ -67,14 +67,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The words after ``fidopt``; by default those of the command line.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
-    if not words or words[0] in {"--help", "-h", "help"}:
-        sys.stdout.write(help_text() + "\n")
-        return 0
-    if words[0] == "--version":
-        sys.stdout.write(__version__ + "\n")
-        return 0
     try:
-        return _dispatch(words)
+        code = _dispatch(words)
+        # What cannot be written is said here, not while the interpreter ends.
+        sys.stdout.flush()
+        return code
     except (FidoptError, OSError) as error:
         return _failed(error)
     except KeyboardInterrupt:
@@ -82,14 +79,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _dispatch(words: list[str]) -> int:
+    if not words or words[0] in {"--help", "-h", "help"}:
+        sys.stdout.write(help_text() + "\n")
+        return 0
+    if words[0] == "--version":
+        sys.stdout.write(__version__ + "\n")
+        return 0
     if words[0] not in COMMANDS:
         return _refuse(f"there is no command {words[0]!r}; `fidopt --help` lists them")
     from cyclopts import App, CycloptsError, Parameter
+
+    from fidopt.commands.output import Printer
 
     app = App(
         name="fidopt",
         version=__version__,
         help_format="markdown",
+        console=Printer(),
         default_parameter=Parameter(show_default=_default),
         result_action="return_value",
         suppress_keyboard_interrupt=False,
@@ -110,10 +116,13 @@ def _default(value: object) -> str | None:
 
 
 def _failed(error: FidoptError | OSError) -> int:
-    if isinstance(error, BrokenPipeError):
-        # Whoever read the output has enough of it; what is left in the buffer goes nowhere.
+    try:
+        sys.stdout.flush()
+    except OSError:
+        # What is left in the buffer goes nowhere: the interpreter would try again as it ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 130
+    if isinstance(error, BrokenPipeError):
+        return 130  # whoever read the output has enough of it
     return _refuse(os_sentence(error) if isinstance(error, OSError) else str(error))
 
 

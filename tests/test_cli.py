@@ -1,11 +1,17 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
+import numpy as np
 import pytest
 
-from fidopt import cli
+from blocks.execute import write_image
+from blocks.grid import Grid
+from blocks.image import image_of
+from fidopt import cli, corpus, resources, results
 from fidopt.errors import DescriptorError, UsageError, os_sentence
 
 HEAVY = ("torch", "konfai", "dask", "distributed", "numba", "xarray", "zarr", "SimpleITK", "scipy", "pydantic")
@@ -125,6 +131,52 @@ def test_a_name_is_one_folder_s_and_never_a_path(tmp_path, capsys, name):
 )
 def test_what_the_system_says_becomes_a_sentence(error, sentence):
     assert os_sentence(error).startswith(sentence)
+
+
+@pytest.fixture
+def store(tmp_path):
+    image = image_of(np.zeros((9, 9), np.uint8), Grid.of((9, 9)), unit="px")
+    write_image(tmp_path / "s.ome.zarr", image)
+    return tmp_path / "s.ome.zarr"
+
+
+def _run_into(stdout, words, cwd):
+    """Run a command with its output going somewhere; return its exit code and what it says on stderr."""
+    command = [sys.executable, "-c", "import sys; from fidopt.cli import main; sys.exit(main())", *map(str, words)]
+    done = subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, text=True, check=False, cwd=cwd)
+    return done.returncode, done.stderr
+
+
+@pytest.mark.parametrize("words", [["info"], ["info", "--json"], ["--help"], ["warp", "--help"]])
+def test_a_reader_that_is_gone_ends_it_quietly(store, words):
+    reader, writer = os.pipe()
+    os.close(reader)
+    words = [*words, store] if words[0] == "info" else words
+    assert _run_into(writer, words, store.parent) == (130, "")
+    os.close(writer)
+
+
+def test_a_board_whose_reader_is_gone_ends_quietly(tmp_path):
+    roots = resources.roots(results=tmp_path / "results", corpus=tmp_path / "corpus")
+    line = results.Line(roots.results, results.machine_here(roots, name="m").name, "identity", "retina")
+    digest = results.corpus_digest(corpus.dataset("retina", roots), roots)
+    results.add_row(line, "eye1", results.new_row({"tre": 1.0}), checksums=digest)
+    reader, writer = os.pipe()
+    os.close(reader)
+    for words in (["table"], ["table", "--csv"]):
+        words += ["--results", roots.results, "--corpus", roots.corpus]
+        assert _run_into(writer, words, tmp_path) == (130, "")
+    os.close(writer)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+def test_a_full_disk_under_the_output_is_one_line(store):
+    with Path("/dev/full").open("w") as full:
+        for words in (["info", "--json", store], ["--help"]):
+            code, said = _run_into(full, words, store.parent)
+            assert code == 2
+            assert "no space left on device" in said
+            assert said.count("\n") == 1
 
 
 def test_a_command_without_its_words_is_refused_in_one_sentence(capsys):

@@ -23,11 +23,19 @@ class Report(Protocol):
         """Take note of ``done`` of ``total`` steps, the last of which wrote so many bytes."""
 
 
+class Printer(Console):
+    """A console that lets a closed pipe be known: rich's own ends the process, with the exit code of an answer."""
+
+    def on_broken_pipe(self) -> None:
+        """Hand the error on to ``fidopt.cli``."""
+        raise BrokenPipeError
+
+
 def show(what: RenderableType) -> None:
     """Print a text or a rich table on stdout."""
     # Off a terminal nothing has to fit: a table cut to 80 columns would lose its numbers.
     width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else 240
-    Console(soft_wrap=isinstance(what, str), highlight=False, width=width).print(what, markup=False)
+    Printer(soft_wrap=isinstance(what, str), highlight=False, width=width).print(what, markup=False)
 
 
 def show_json(document: Any) -> None:  # noqa: ANN401 - any JSON document
