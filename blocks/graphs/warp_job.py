@@ -79,6 +79,8 @@ class WarpJob:
             if out is None:
                 out = np.empty((self.source.channels or 1, *region.shape), dtype=self.source.dtype)
             out[(slice(None), *part.relative_to(region.start).slices)] = voxels
+            # Else it would be held while the next part is made.
+            del voxels
         assert out is not None
         return out if self.source.channels is not None else out[0]
 
