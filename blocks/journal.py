@@ -106,7 +106,7 @@ class Journal:
             os.close(log)
 
     def find(self, arrays: Sequence[StoredArray], written: Written) -> None:
-        """Count what is written of arrays, of the levels that are to be written, and delete whatever lies among their shards and is not.
+        """Count what is written of the levels that are to be, and delete whatever else lies among their shards.
 
         Every shard is read, once, and compared with its checksum.
         """
