@@ -67,6 +67,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The words after ``fidopt``; by default those of the command line.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
+    if sys.stdout is None:
+        # Closed by whoever started it. This also takes its number, which a file that is written would get otherwise.
+        sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115 - it stays open, and a Path costs an import
     try:
         code = _dispatch(words)
         # What cannot be written is said here, not while the interpreter ends.

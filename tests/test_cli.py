@@ -156,6 +156,13 @@ def test_a_reader_that_is_gone_ends_it_quietly(store, words):
     os.close(writer)
 
 
+def test_a_closed_output_is_no_fault(store):
+    program = "import sys; from fidopt.cli import main; sys.exit(main())"
+    words = ["sh", "-c", 'exec "$@" >&-', "sh", sys.executable, "-c", program, "info", str(store)]
+    done = subprocess.run(words, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_a_board_whose_reader_is_gone_ends_quietly(tmp_path):
     roots = resources.roots(results=tmp_path / "results", corpus=tmp_path / "corpus")
     line = results.Line(roots.results, results.machine_here(roots, name="m").name, "identity", "retina")
