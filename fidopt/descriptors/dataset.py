@@ -187,7 +187,5 @@ class Dataset(File):
             yield f"source.packages.{name}: is not one of source.files, where its checksum stands"
         for case in sorted(set(self.development) & set(self.cases)):
             yield f"development: {case} is a test case too"
-        for case in sorted(set(self.development) - set(self.cases)):
-            yield f"development: {case} is no case of this dataset, all of whose cases are test cases; leave it out"
         if self.task != "registration" and (self.warp or self.other_labels):
             yield f"task: a {self.task} has neither a warp nor other_labels"

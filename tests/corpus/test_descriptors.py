@@ -108,10 +108,12 @@ def test_a_dimension_is_a_whole_number(sound):
     assert found == "dataset.json: dimension: must be a whole number, got 3.0"
 
 
-def test_a_development_case_that_is_no_case_is_refused_beside_all_else(sound):
-    found = problems(sound, development=["nope"], unit="um")
-    assert [problem.split(": ")[1] for problem in found] == ["unit", "development"]
-    assert "nope is no case of this dataset" in found[1]
+def test_development_cases_stand_beside_the_test_cases(sound):
+    beside = parse(Dataset, json.dumps({**sound, "development": ["dev01"]}), where="dataset.json")
+    assert beside.development == ("dev01",)
+    test_case = next(iter(sound["cases"]))
+    (found,) = problems(sound, development=[test_case])
+    assert f"development: {test_case} is a test case too" in found
 
 
 @pytest.mark.parametrize("name", ["../a", "/a", "a//b", "a/./b", "", "a\\b"])
