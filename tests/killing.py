@@ -24,11 +24,14 @@ def fidopt(
     process = subprocess.Popen(
         called, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
-    while when is not None and process.poll() is None and not when():
-        time.sleep(0.002)
     try:
-        out, err = process.communicate(timeout=after_s if when is None else 0)
+        while when is not None and process.poll() is None:
+            if when():
+                raise subprocess.TimeoutExpired(called, 0)
+            time.sleep(0.002)
+        out, err = process.communicate(timeout=after_s)
     except subprocess.TimeoutExpired:
+        # Until it is waited for, an ended process keeps its number.
         os.killpg(process.pid, by)
         out, err = process.communicate()
     return subprocess.CompletedProcess(called, process.returncode, out, err)

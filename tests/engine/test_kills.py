@@ -96,6 +96,7 @@ def test_a_command_that_was_ended_takes_up_where_it_stopped(inputs: Path, tmp_pa
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("what", ["convert", "warp", "field", "pyramid"])
 def test_fifty_kills_leave_the_store_of_an_undisturbed_run(what: str, inputs: Path, tmp_path: Path):
     ended_again_and_again(what, inputs, tmp_path / "out.ome.zarr", kills=50, seed=2)
