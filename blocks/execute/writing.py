@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import xarray as xr
 from dask.highlevelgraph import MaterializedLayer
@@ -48,6 +48,11 @@ class Outcome:
     shards: int
     there: int
     begun_again: bool
+
+    @property
+    def state(self) -> Literal["written", "taken up"]:
+        """Whether all was written now, or only what an earlier attempt had left to do."""
+        return "taken up" if self.there else "written"
 
 
 def write_image(

@@ -70,7 +70,7 @@ def convert(
     if done.state == "there already":
         show(f"{dst}: {what}, there already with the same voxels and geometry")
     else:
-        show(f"{dst}: {what}, written, read back and compared")
+        show(f"{dst}: {what}, {done.state}, read back and compared")
     return 0
 
 

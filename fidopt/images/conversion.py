@@ -33,7 +33,7 @@ class Conversion:
     image
         The image, as it was read.
     state
-        Written now, or there already with the same voxels and geometry.
+        Written now, taken up where an earlier attempt stopped, or there already with the same voxels and geometry.
     lost
         What the format does not keep, a sentence each.
     outcome
@@ -41,7 +41,7 @@ class Conversion:
     """
 
     image: xr.DataArray
-    state: Literal["written", "there already"]
+    state: Literal["written", "taken up", "there already"]
     lost: tuple[str, ...]
     outcome: Outcome | None = None
 
@@ -101,7 +101,7 @@ def convert(
                 name, image, overwrite=overwrite, made_from=made_from, progress=progress, client=client
             )
             _refuse_different(name, image, name=name, source=source)
-            return Conversion(image, "written", lost, outcome)
+            return Conversion(image, outcome.state, lost, outcome)
         with written_whole(name) as part:
             write_file(part, image)
             _refuse_different(str(part), image, name=name, source=source)

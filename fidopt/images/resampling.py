@@ -32,7 +32,7 @@ from fidopt.images.writers import differences, write_file
 HELD_BYTES = 1 << 30
 #: Endings of the files and stores a displacement field is written to.
 FIELD_ENDINGS = (*NIFTI, *WRITTEN_ENDINGS, ".zarr")
-State = Literal["written", "there already"]
+State = Literal["written", "taken up", "there already"]
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Written:
     image
         The warped image or the field, lazy where it lies in a store.
     state
-        Written now, or there already, made from the same.
+        Written now, taken up where an earlier attempt stopped, or there already, made from the same.
     outcome
         What an earlier attempt had left of a store; None where no store was written.
     """
@@ -120,7 +120,7 @@ def warp(
             progress=progress,
             client=client,
         )
-        return Written(open_image(out), "written", outcome)
+        return Written(open_image(out), outcome.state, outcome)
 
 
 def write_displacement(
@@ -167,7 +167,7 @@ def write_displacement(
             outcome = write_image(
                 out, field, overwrite=overwrite, made_from=made_from, progress=progress, client=client
             )
-            return Written(field, "written", outcome)
+            return Written(field, outcome.state, outcome)
         write_file(out, field)
     return Written(field, "written")
 

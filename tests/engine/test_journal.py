@@ -78,6 +78,7 @@ def test_a_store_is_taken_up_where_it_stopped(tmp_path: Path, writer: Writer, wh
     interrupted(path, writer, most)
     outcome = write_image(path, some_image().chunk(), made_from="a")
     assert (outcome.shards, outcome.there, outcome.begun_again) == (7, most, False)
+    assert outcome.state == ("taken up" if most else "written")
     assert set(writer.wrote.values()) == {1}
     assert files(path) == whole
 

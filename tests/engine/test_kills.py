@@ -57,6 +57,7 @@ def run_to_the_end(what: str, inputs: Path, out: Path) -> None:
     assert done.returncode == 0, done.stderr
     if before:
         assert f"taken up: {before} of " in done.stderr, (before, done.stderr)
+        assert what == "pyramid" or ", taken up" in done.stdout
 
 
 def ended_again_and_again(what: str, inputs: Path, out: Path, *, kills: int, seed: int) -> None:
