@@ -23,6 +23,8 @@ JOURNAL = ".journal"
 #: The root's metadata of a store that is all there, before it gets its name.
 PARTIAL = ".zarr.json.partial"
 _HEADER, _LOCK = "header.json", "lock"
+#: The object that says the same in an object store.
+MARK = f"{JOURNAL}/{_HEADER}"
 #: What shows that a folder is a finished store, and so may be replaced when that is asked for.
 _STORE_FILES = ("zarr.json", ".zgroup", ".zarray", ".zattrs")
 

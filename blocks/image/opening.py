@@ -13,10 +13,11 @@ import xarray as xr
 import zarr
 
 from blocks.grid import Grid
-from blocks.image.construction import is_unfinished
+from blocks.image.construction import MARK, is_unfinished
 from blocks.image.metadata import Multiscales, parse_root
 from blocks.image.view import image_of
-from blocks.storage import SHARD, Layout, Library, StoredArray, StoreError, local_path
+from blocks.storage import SHARD, Layout, Library, StoredArray, StoreError, forget, is_url, local_path
+from blocks.storage.objects import asking, fetch, zarr_store
 
 
 @dataclass(frozen=True)
@@ -89,10 +90,11 @@ def open_store(path: str | Path, *, library: Library = "zarr") -> Store:
         When there is no finished OME-Zarr image there.
     """
     where = local_path(path)
+    forget(where)
     multiscales = parse_root(read_root(where), where)
     leading = int("t" in multiscales.axes)
     arrays = tuple(StoredArray(f"{where}/{place.path}", library, leading) for place in multiscales.levels)
-    if leading and (points := zarr.open_array(arrays[0].path, mode="r").shape[0]) != 1:
+    if leading and (points := StoredArray(arrays[0].path, library).shape[0]) != 1:
         msg = f"{where} is a series of {points} points in time; an image has one: cut it out first"
         raise StoreError(msg)
     return Store(where, multiscales, arrays)
@@ -164,22 +166,35 @@ def read_root(where: str) -> dict[str, Any]:
     StoreError
         When nothing is there, it is no Zarr group, or it is a store that was not finished.
     """
-    if "://" not in where:
-        folder = Path(where)
-        if not folder.exists():
-            msg = f"there is no store at {where}; check the path"
-            raise StoreError(msg)
-        if not folder.is_dir():
-            msg = f"{where} is a file; an OME-Zarr store is a folder: `fidopt convert` makes one of it"
-            raise StoreError(msg)
-        if is_unfinished(where):
-            msg = f"the store {where} was not finished; run what wrote it again"
-            raise StoreError(msg)
+    if is_url(where):
+        return _remote_root(where)
+    folder = Path(where)
+    if not folder.exists():
+        msg = f"there is no store at {where}; check the path"
+        raise StoreError(msg)
+    if not folder.is_dir():
+        msg = f"{where} is a file; an OME-Zarr store is a folder: `fidopt convert` makes one of it"
+        raise StoreError(msg)
+    if is_unfinished(where):
+        msg = f"the store {where} was not finished; run what wrote it again"
+        raise StoreError(msg)
     try:
         return dict(zarr.open_group(where, mode="r").attrs)
     except Exception as error:
-        # Every protocol has a library with errors of its own.
+        # zarr-python has errors of several libraries.
         msg = f"{where} is not an OME-Zarr store: no Zarr group can be opened there ({error})"
+        raise StoreError(msg) from error
+
+
+def _remote_root(where: str) -> dict[str, Any]:
+    try:
+        with asking(where):
+            return dict(zarr.open_group(zarr_store(where), mode="r").attrs)
+    except FileNotFoundError as error:
+        if fetch(f"{where}/{MARK}") is not None:
+            msg = f"the store {where} was not finished; run what wrote it again"
+            raise StoreError(msg) from error
+        msg = f"there is no OME-Zarr store at {where}: neither zarr.json nor .zgroup is there; check the address"
         raise StoreError(msg) from error
 
 

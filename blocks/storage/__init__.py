@@ -8,17 +8,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from blocks.storage.arrays import (
-    Library,
     StoredArray,
     Voxels,
     create_array,
     local_path,
     shard_file,
-    tensorstore_installed,
+    shard_name,
     write_shard,
 )
 from blocks.storage.cache import CHUNKS
+from blocks.storage.handles import Library, forget, tensorstore_installed
 from blocks.storage.layout import CHUNK, SHARD, Layout, StoreError
+from blocks.storage.objects import is_url
 from blocks.storage.scratch import SCRATCH
 
 __all__ = [
@@ -30,10 +31,13 @@ __all__ = [
     "StoredArray",
     "Voxels",
     "create_array",
+    "forget",
+    "is_url",
     "let_go",
     "letting_go",
     "local_path",
     "shard_file",
+    "shard_name",
     "tensorstore_installed",
     "write_shard",
 ]

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
-import threading
-from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,15 +16,13 @@ from zarr.codecs import BloscCodec
 
 from blocks.region import Region
 from blocks.storage.cache import CHUNKS
+from blocks.storage.handles import Library, handle_of, stamp
 from blocks.storage.layout import Layout, StoreError
-from blocks.storage.shard_writer import write_whole
+from blocks.storage.objects import asking, is_url, listing, put, remove, zarr_store
+from blocks.storage.shard_writer import encoded, write_whole
 from blocks.storage.shards import ShardReader
 
-Library = Literal["zarr", "tensorstore"]
 Voxels = npt.NDArray[Any]
-
-#: Handles kept open; a warp needs two, a pyramid two a level.
-_HANDLES = 64
 
 
 @dataclass(frozen=True)
@@ -50,8 +46,8 @@ class StoredArray:
     @cached_property
     def layout(self) -> Layout:
         """How the array is laid out, without the leading axes."""
-        reader = _handle(self.path, "shards")
-        layout = _layout_of(_handle(self.path, "zarr")) if reader is None else reader.layout
+        reader = handle_of(self.path, "shards")
+        layout = _layout_of(handle_of(self.path, "zarr")) if reader is None else reader.layout
         cut = self.leading
         shards = None if layout.shards is None else layout.shards[cut:]
         return Layout(layout.shape[cut:], layout.chunks[cut:], shards, layout.dtype, layout.names[cut:])
@@ -74,7 +70,7 @@ class StoredArray:
     @property
     def identity(self) -> tuple[object, ...]:
         """What tells this array from another one later written to the same path."""
-        return (self.path, self.leading, *_stamp(self.path))
+        return (self.path, self.leading, *stamp(self.path))
 
     def __getitem__(self, index: tuple[slice, ...]) -> Voxels:
         """Return the voxels of a plain box, as NumPy would: what a lazy array calls.
@@ -89,10 +85,13 @@ class StoredArray:
             edges = [s.indices(n) for s, n in zip(index, self.shape, strict=True)]
             box = Region(tuple(a for a, _, _ in edges), tuple(b for _, b, _ in edges))
             return reader.read(box)
-        array = _handle(self.path, self.library)
+        array = handle_of(self.path, self.library)
         try:
-            part = array[(0,) * self.leading + tuple(index)]
-            voxels = part.read().result() if self.library == "tensorstore" else part
+            with asking(self.path) if is_url(self.path) else nullcontext():
+                part = array[(0,) * self.leading + tuple(index)]
+                voxels = part.read().result() if self.library == "tensorstore" else part
+        except StoreError:
+            raise
         except (ValueError, RuntimeError, OSError) as error:
             box_text = ", ".join(f"{s.start}:{s.stop}" for s in index)
             msg = f"{self.path} cannot be read at [{box_text}], its file may be damaged: {error}"
@@ -113,7 +112,7 @@ class StoredArray:
 
     @property
     def _reader(self) -> ShardReader | None:
-        return _handle(self.path, "shards") if self.library == "zarr" and not self.leading else None
+        return handle_of(self.path, "shards") if self.library == "zarr" and not self.leading else None
 
     def read(self, region: Region, *, touched: Sequence[Region] | None = None, into: Voxels | None = None) -> Voxels:
         """Return the voxels of a spatial region inside the array, with all its channels.
@@ -139,15 +138,10 @@ class StoredArray:
         return reader.read(whole(region), touched=[whole(part) for part in touched], cache=CHUNKS, into=into)
 
 
-def tensorstore_installed() -> bool:
-    """Whether ``library="tensorstore"`` can be asked for."""
-    return importlib.util.find_spec("tensorstore") is not None
-
-
 def create_array(path: str, layout: Layout, *, library: Library = "zarr") -> StoredArray:
     """Create an empty array: zstd in blosc with byte shuffle, sharded, its metadata in its own ``zarr.json`` alone."""
     zarr.create_array(
-        path,
+        zarr_store(path, read_only=False) if is_url(path) else path,
         shape=layout.shape,
         dtype=layout.dtype,
         chunks=layout.chunks,
@@ -168,7 +162,7 @@ def write_shard(array: StoredArray, index: tuple[int, ...], voxels: Voxels) -> i
     Parameters
     ----------
     array
-        An array on this file system, made by :func:`create_array`.
+        An array on this file system or in S3, made by :func:`create_array`.
     index
         Index of the shard, an axis each.
     voxels
@@ -185,25 +179,45 @@ def write_shard(array: StoredArray, index: tuple[int, ...], voxels: Voxels) -> i
     if voxels.shape != region.shape or voxels.dtype != array.dtype:
         msg = f"shard {index} of {array.path} is {region.shape} of {array.dtype}, got {voxels.shape} of {voxels.dtype}"
         raise ValueError(msg)
+    if is_url(array.path):
+        return _put_shard(array, index, voxels)
     file = shard_file(array, index)
     file.unlink(missing_ok=True)
     CHUNKS.drop(str(file))
-    reader = _handle(array.path, "shards") if array.library == "zarr" else None
+    reader = handle_of(array.path, "shards") if array.library == "zarr" else None
     if reader is not None:
         write_whole(reader, file, voxels)
     elif array.library == "tensorstore":
-        _handle(array.path, array.library)[region.slices].write(voxels).result()
+        handle_of(array.path, array.library)[region.slices].write(voxels).result()
     else:
-        _handle(array.path, array.library)[region.slices] = voxels
+        handle_of(array.path, array.library)[region.slices] = voxels
     if not file.is_file():
         msg = f"shard {index} of {array.path} was written but {file} is not there; check the file system"
         raise StoreError(msg)
     return file.stat().st_size
 
 
+def _put_shard(array: StoredArray, index: tuple[int, ...], voxels: Voxels) -> int:
+    """Put one whole shard as an object and return its bytes; until all of it is there, nothing of it is."""
+    name = shard_name(index)
+    reader = handle_of(array.path, "shards")
+    if array.library == "tensorstore":
+        remove(array.path, [name])
+        handle_of(array.path, array.library)[array.layout.region(index).slices].write(voxels).result()
+        return listing(array.path)[name]
+    content = encoded(reader, voxels)
+    put(f"{array.path}/{name}", content)
+    return len(content)
+
+
+def shard_name(index: tuple[int, ...]) -> str:
+    """Return the name of a shard below its array."""
+    return "/".join(("c", *map(str, index)))
+
+
 def shard_file(array: StoredArray, index: tuple[int, ...]) -> Path:
-    """Return the file of a shard."""
-    return Path(array.path, "c", *(str(i) for i in index))
+    """Return the file of a shard, of an array on this file system."""
+    return Path(array.path, shard_name(index))
 
 
 def local_path(path: str | Path) -> str:
@@ -214,68 +228,7 @@ def local_path(path: str | Path) -> str:
     return text if "://" in text else str(Path(text).absolute())
 
 
-_open: OrderedDict[tuple[object, ...], Any] = OrderedDict()
-_lock = threading.Lock()
-
-
-def _handle(path: str, library: Library | Literal["shards"]) -> Any:  # noqa: ANN401 - three kinds, one not typed
-    """Return an open array, from a small cache that a store written anew at the same path does not meet."""
-    key = (path, library, *_stamp(path))
-    with _lock:
-        if key in _open:
-            _open.move_to_end(key)
-            return _open[key]
-    handle = _OPENERS[library](path)
-    with _lock:
-        _open[key] = handle
-        while len(_open) > _HANDLES:
-            _open.popitem(last=False)
-    return handle
-
-
 def _layout_of(array: zarr.Array[Any]) -> Layout:
     names = getattr(array.metadata, "dimension_names", None) or ("",) * array.ndim
     dtype = np.dtype(array.dtype).newbyteorder("=")
     return Layout(array.shape, array.chunks, array.shards, dtype, tuple(str(name) for name in names))
-
-
-def _stamp(path: str) -> tuple[int, ...]:
-    """Return the inode and the time of an array's metadata, nothing for a URL."""
-    if "://" in path:
-        return ()
-    for name in ("zarr.json", ".zarray"):
-        file = Path(path, name)
-        if file.is_file():
-            status = file.stat()
-            return (status.st_ino, status.st_mtime_ns)
-    msg = f"there is no Zarr array at {path}: neither zarr.json nor .zarray is there; the store may be incomplete"
-    raise StoreError(msg)
-
-
-def _zarr(path: str) -> zarr.Array[Any]:
-    mode: Literal["r", "r+"] = "r" if "://" in path else "r+"
-    try:
-        return zarr.open_array(path, mode=mode).with_config({"write_empty_chunks": True})
-    except (ValueError, KeyError, TypeError, FileNotFoundError) as error:
-        msg = f"{path} is not a Zarr array that can be read: {error}"
-        raise StoreError(msg) from error
-
-
-def _tensorstore(path: str) -> Any:  # noqa: ANN401 - tensorstore is not typed
-    if not tensorstore_installed():
-        msg = "tensorstore is not installed; use the library 'zarr', or pip install 'fidopt[fast]'"
-        raise ImportError(msg)
-    import tensorstore
-
-    driver = "zarr3" if Path(path, "zarr.json").is_file() else "zarr"
-    # A context of its own, without a cache: a handle of an array that was written anew must not see the old one.
-    spec = {
-        "driver": driver,
-        "kvstore": {"driver": "file", "path": path + "/"},
-        "store_data_equal_to_fill_value": True,
-        "context": {"cache_pool": {"total_bytes_limit": 0}},
-    }
-    return tensorstore.open(spec, open=True).result()
-
-
-_OPENERS: dict[str, Callable[[str], Any]] = {"zarr": _zarr, "tensorstore": _tensorstore, "shards": ShardReader.of}

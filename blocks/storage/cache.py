@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 Voxels = npt.NDArray[Any]
 #: A chunk's file, what tells that file from another of the same name, and the chunk's place in it.
-Key: TypeAlias = tuple[str, tuple[int, ...], tuple[int, ...]]
+Key: TypeAlias = tuple[str, tuple[int | str, ...], tuple[int, ...]]
 
 #: Most bytes of a slab, and the most of the cache that one may be.
 _SLAB, _SHARE = 32 << 20, 4

@@ -12,6 +12,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from functools import lru_cache
+from io import BytesIO
 from itertools import product
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -48,6 +49,13 @@ def write_whole(reader: ShardReader, file: Path, voxels: Voxels) -> None:
     except BaseException:
         partial.unlink(missing_ok=True)
         raise
+
+
+def encoded(reader: ShardReader, voxels: Voxels) -> bytes:
+    """Return the bytes of a shard for an object store, which takes them whole; see :func:`write_whole`."""
+    stream = BytesIO()
+    _encode(reader, stream, voxels)
+    return stream.getvalue()
 
 
 def _encode(reader: ShardReader, stream: BinaryIO, voxels: Voxels) -> None:

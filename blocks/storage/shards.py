@@ -14,7 +14,7 @@ import json
 import os
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from numcodecs.blosc import Blosc  # type: ignore[import-untyped]  # it has no t
 
 from blocks.region import Region
 from blocks.storage.cache import ChunkCache
+from blocks.storage.codecs import codec_of, is_ours
 from blocks.storage.layout import Layout, StoreError
 
 Voxels = npt.NDArray[Any]
@@ -69,16 +70,24 @@ class ShardReader:
     def of(cls, path: str) -> ShardReader | None:
         """Return a reader of an array, None where its layout is not the one read here."""
         try:
-            said = json.loads(Path(path, "zarr.json").read_bytes())
+            return cls.described(path, Path(path, "zarr.json").read_bytes())
+        except OSError:
+            return None
+
+    @classmethod
+    def described(cls, path: str, metadata: bytes) -> ShardReader | None:
+        """Return a reader of an array by the content of its ``zarr.json``, None where its layout is another one."""
+        try:
+            said = json.loads(metadata)
             (sharding,) = said["codecs"]
-            if not _is_ours(said, sharding):
+            if not is_ours(said, sharding):
                 return None
             chunk = tuple(sharding["configuration"]["chunk_shape"])
             shard = tuple(said["chunk_grid"]["configuration"]["chunk_shape"])
             names = tuple(said.get("dimension_names") or ("",) * len(chunk))
             layout = Layout(tuple(said["shape"]), chunk, shard, np.dtype(said["data_type"]), names)
-            codec = _codec(**sharding["configuration"]["codecs"][1]["configuration"])
-        except (OSError, ValueError, KeyError, TypeError):
+            codec = codec_of(**sharding["configuration"]["codecs"][1]["configuration"])
+        except (ValueError, KeyError, TypeError):
             return None
         return cls(path, layout, said["fill_value"], codec)
 
@@ -171,9 +180,8 @@ class ShardReader:
 
     def _taken(self, shard: _Part, cache: ChunkCache, out: Voxels, start: tuple[int, ...]) -> _Part:
         """Fill in what the cache holds of a shard, and return what is left to decode."""
-        try:
-            version = _version(os.stat(shard.file))  # noqa: PTH116 - a Path costs more than the call
-        except FileNotFoundError:
+        version = self._version_of(shard)
+        if version is None:
             return shard
         left = []
         for box in shard.boxes:
@@ -183,7 +191,14 @@ class ShardReader:
                     left.append(box)
                 else:
                     out[box.relative_to(start).slices] = voxels[box.relative_to(first).slices]
-        return _Part(shard.file, shard.first, left)
+        return replace(shard, boxes=left)
+
+    def _version_of(self, shard: _Part) -> tuple[int | str, ...] | None:
+        """Return what tells a shard from another of the same name, None where it is not there."""
+        try:
+            return _version(os.stat(shard.file))  # noqa: PTH116 - a Path costs more than the call
+        except FileNotFoundError:
+            return None
 
     def _pieces(self, shard: _Part, cache: ChunkCache | None) -> Iterator[tuple[Region, Voxels]]:
         """Yield the boxes of one shard with their voxels."""
@@ -229,15 +244,22 @@ class ShardReader:
         corner = tuple((a - f) // n for a, f, n in zip(box.start, shard.first, chunks, strict=True))
         return corner, tuple(f + k * n for f, k, n in zip(shard.first, corner, chunks, strict=True))
 
+    @property
+    def _index_bytes(self) -> int:
+        """Length of the index at a shard's end: an offset and a length a chunk, and a checksum."""
+        return 16 * int(np.prod([s // c for s, c in zip(self.layout.blocks, self.layout.chunks, strict=True)])) + 4
+
     def _index(self, handle: int, file: str) -> npt.NDArray[np.uint64]:
-        """Return where each chunk of a shard is stored: (*chunks, offset and length)."""
-        counts = tuple(s // c for s, c in zip(self.layout.blocks, self.layout.chunks, strict=True))
-        size = 16 * int(np.prod(counts)) + 4
+        size = self._index_bytes
         before = os.fstat(handle).st_size - size
-        stored = os.pread(handle, size, before) if before >= 0 else b""
-        if len(stored) != size or struct.unpack("<I", stored[-4:])[0] != google_crc32c.value(stored[:-4]):
+        return self._entries(os.pread(handle, size, before) if before >= 0 else b"", file)
+
+    def _entries(self, stored: bytes, file: str) -> npt.NDArray[np.uint64]:
+        """Return where each chunk of a shard is stored, by its index: (*chunks, offset and length)."""
+        if len(stored) != self._index_bytes or struct.unpack("<I", stored[-4:])[0] != google_crc32c.value(stored[:-4]):
             msg = f"{file} is damaged: the index at its end does not match its checksum"
             raise StoreError(msg)
+        counts = tuple(s // c for s, c in zip(self.layout.blocks, self.layout.chunks, strict=True))
         return np.frombuffer(stored[:-4], dtype="<u8").reshape(*counts, 2)
 
 
@@ -258,27 +280,3 @@ def _decode(stored: bytes, length: int, buffer: Voxels, where: str) -> None:
     except (RuntimeError, ValueError) as error:
         msg = f"{where} is damaged: {error}"
         raise StoreError(msg) from error
-
-
-def _codec(*, cname: str, clevel: int, shuffle: str, typesize: int, blocksize: int) -> Blosc:
-    """Return what compresses as an array's metadata say."""
-    order = {"noshuffle": Blosc.NOSHUFFLE, "shuffle": Blosc.SHUFFLE, "bitshuffle": Blosc.BITSHUFFLE}
-    return Blosc(cname=cname, clevel=clevel, shuffle=order[shuffle], typesize=typesize, blocksize=blocksize)
-
-
-def _is_ours(said: dict[str, Any], sharding: dict[str, Any]) -> bool:
-    """Whether an array's metadata describe the layout read here."""
-    inside, encoding = sharding["configuration"], said["chunk_key_encoding"]
-    little = {"endian": "little"}
-    return (
-        sharding["name"] == "sharding_indexed"
-        and [c["name"] for c in inside["codecs"]] == ["bytes", "blosc"]
-        and inside["codecs"][0].get("configuration", little) == little
-        and [c["name"] for c in inside["index_codecs"]] == ["bytes", "crc32c"]
-        and inside["index_codecs"][0].get("configuration", little) == little
-        and inside.get("index_location", "end") == "end"
-        and encoding["name"] == "default"
-        and encoding.get("configuration", {}).get("separator", "/") == "/"
-        and not said.get("storage_transformers")
-        and isinstance(said["fill_value"], bool | int | float)
-    )
