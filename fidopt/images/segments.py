@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
@@ -146,8 +148,14 @@ _KEPT = _Kept()
 
 
 def forget() -> None:
-    """Let go of every decoded segment, when a file has been read for good."""
+    """Let go of every decoded segment, when a file has been read for good.
+
+    glibc keeps what many small arrays leave in its heaps, and the next step would come on top of it: it is asked for
+    it back where it can be asked.
+    """
     _KEPT.clear()
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 @dataclass(frozen=True, eq=False)
