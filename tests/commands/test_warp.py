@@ -59,7 +59,7 @@ def test_memory_and_a_cluster_change_nothing_of_what_is_written(folder):
     expected = digest("out.ome.zarr")
     assert main([*WARP, "--memory", "2GiB", "--overwrite"]) == 0
     assert digest("out.ome.zarr") == expected
-    with LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as cluster:
+    with LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0") as cluster:
         words = [word if word != "out.ome.zarr" else "far.ome.zarr" for word in WARP]
         assert main([*words, "--cluster", cluster.scheduler_address]) == 0
     assert digest("far.ome.zarr") == expected

@@ -65,7 +65,11 @@ def test_a_cluster_writes_the_same_bytes(tmp_path: Path):
     write_image(tmp_path / "a.ome.zarr", image)
     seen: list[tuple[int, int]] = []
     with Client(
-        processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None, local_directory=str(tmp_path / "w")
+        processes=False,
+        n_workers=2,
+        threads_per_worker=1,
+        dashboard_address="127.0.0.1:0",
+        local_directory=str(tmp_path / "w"),
     ) as client:
         lazy = open_image(tmp_path / "a.ome.zarr")
         write_image(tmp_path / "b.ome.zarr", lazy, client=client, progress=lambda n, of, _: seen.append((n, of)))

@@ -91,7 +91,9 @@ def test_a_scheduler_of_another_process_gives_the_same_bits():
     grid = Grid.of((90, 70, 130))
     vectors = np.random.default_rng(3).normal(scale=0.4, size=(3, *grid.shape)).astype(np.float32)
     lazy = regularity(image_of(da.from_array(vectors, chunks=(3, 64, 64, 64)), grid))
-    local = distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None)
+    local = distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0"
+    )
     with local, distributed.Client(local) as client:
         assert compute(lazy, client=client) == compute(lazy)
 

@@ -171,7 +171,7 @@ def test_workers_of_a_cluster_give_the_same_bits(spline, tmp_path):
     write_image(tmp_path / "moving.ome.zarr", image_of(array, moving))
     stored = open_image(tmp_path / "moving.ome.zarr")
     whole = warp(image_of(array, moving), transform, fixed).compute(scheduler="synchronous").values
-    settings = {"n_workers": 2, "threads_per_worker": 2, "processes": False, "dashboard_address": None}
+    settings = {"n_workers": 2, "threads_per_worker": 2, "processes": False, "dashboard_address": "127.0.0.1:0"}
     with distributed.LocalCluster(**settings) as cluster, distributed.Client(cluster):
         warped = warp(stored, transform, fixed, shard=(8, 9, 20)).compute().values
     assert warped.tobytes() == whole.tobytes()

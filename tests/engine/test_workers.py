@@ -28,7 +28,7 @@ def client() -> Iterator[Any]:
 
     with (
         dask.config.set({"distributed.scheduler.allowed-failures": 1}),
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster,
         Client(cluster) as client,
     ):
         yield client

@@ -157,7 +157,9 @@ def test_a_field_and_images_read_lazily_or_by_workers_have_the_same_scores(
     lazy = read_scored_field(tmp_path, case)
     assert not lazy.in_memory
     assert score_case(case, lazy) == held
-    local = distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None)
+    local = distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0"
+    )
     with local, distributed.Client(local) as client:
         assert score_case(case, lazy, client=client) == held
 
@@ -279,7 +281,9 @@ def test_fields_are_scored_by_workers_as_without_them(make_large, roots, tmp_pat
     folder = tmp_path / "fields" / "case01"
     folder.mkdir(parents=True)
     blocks.write_image(folder / "DVF.ome.zarr", blocks.image_of(field.vectors, field.grid), levels=False)
-    local = distributed.LocalCluster(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None)
+    local = distributed.LocalCluster(
+        n_workers=1, threads_per_worker=2, processes=False, dashboard_address="127.0.0.1:0"
+    )
     with local, distributed.Client(local) as client:
         said = {"fields": tmp_path / "fields", "roots": roots, "machine": "here"}
         (scored,) = score_fields("it", case.dataset, ["case01"], client=client, **said).cases
