@@ -182,7 +182,8 @@ def touched(lower: Floats, upper: Floats, shape: tuple[int, ...], interpolation:
     for low, high, size in zip(lower[::-1], upper[::-1], shape, strict=True):
         if not (high >= -0.5 and low < size - 0.5):
             return Region((0,) * len(shape), (0,) * len(shape))
-        first, last = max(float(low), 0.0), min(float(high), size - 1.0)
+        # Within half a voxel outside, it is the outer centre that is read.
+        first, last = max(float(low), 0.0), max(min(float(high), size - 1.0), 0.0)
         if interpolation == "nearest":
             first, last = np.floor(first + 0.5), np.floor(last + 0.5)
         # The outer centre is read as the second voxel of a pair.

@@ -12,7 +12,7 @@ from dask.core import flatten
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blocks import Affine, BSpline, Composite, DisplacementField, Grid, image_of, open_image, write_image
+from blocks import Affine, BSpline, Composite, DisplacementField, Grid, compute, image_of, open_image, write_image
 from blocks.graphs.warp import displacement, warp
 from blocks.image import grid_of, kind_of, unit_of
 from blocks.memory import MemoryBudgetError
@@ -162,6 +162,19 @@ def test_a_lazy_field_that_covers_a_part_of_the_image_warps_as_the_same_field_in
             image, shard = image_of(array, fixed), (7, 8, 9)
             expected = warp(image, DisplacementField(grid, vectors), fixed).compute().values
             np.testing.assert_array_equal(warp(image, lazy, fixed, shard=shard).compute().values, expected)
+
+
+@pytest.mark.parametrize("outside", [-0.4, 7.4])
+@pytest.mark.parametrize("interpolation", ["linear", "nearest"])
+def test_a_shard_within_half_a_voxel_outside_has_the_edge(tmp_path, interpolation, outside):
+    array = np.random.default_rng(8).integers(0, 1000, (6, 5, 8)).astype(np.uint16)
+    write_image(tmp_path / "moving.ome.zarr", image_of(array, Grid.of(array.shape)))
+    fixed = Grid.of((6, 5, 1), origin=(outside, 0.0, 0.0))
+    warped = compute(
+        warp(open_image(tmp_path / "moving.ome.zarr"), Affine.identity(3), fixed, interpolation=interpolation)
+    )
+    edge = array[:, :, :1] if outside < 0 else array[:, :, -1:]
+    np.testing.assert_array_equal(warped.values, edge)
 
 
 def test_workers_of_a_cluster_give_the_same_bits(spline, tmp_path):
