@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import xarray as xr
-from dask.highlevelgraph import MaterializedLayer
 
 from blocks.execute.counting import Count, Progress
+from blocks.execute.itself import refuse_itself
+from blocks.execute.objects import Attempt, attempting
 from blocks.execute.running import run_work
 from blocks.graphs.writes import Graph, Stream, Target, level_writes, writes
 from blocks.image.construction import (
@@ -24,11 +25,12 @@ from blocks.image.construction import (
     make_room,
     publish_root,
 )
-from blocks.image.opening import layer_prefix, open_store, read_root
+from blocks.image.opening import Store, open_store, read_root
 from blocks.image.planning import StorePlan, plan_levels, plan_store, with_levels
 from blocks.image.view import Kind
 from blocks.journal import KERNELS, Journal, Written
-from blocks.storage import Layout, Library, StoredArray, StoreError, create_array, local_path
+from blocks.storage import Layout, Library, StoredArray, StoreError, create_array, is_url, local_path
+from blocks.storage.objects import fetch
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ def write_image(
     Parameters
     ----------
     path
-        Where the store goes, on this file system (and the workers').
+        Where the store goes, on this file system (and the workers') or in a bucket, ``s3://``.
     image
         Dims (c,) (z,) y, x, in memory or lazy; any chunks.
     kind
@@ -110,8 +112,18 @@ def write_image(
     """
     where = local_path(path)
     plan = plan_store(image, kind=kind, levels=levels, attributes=attributes)
-    _refuse_itself(image, where)
+    refuse_itself(image, where)
     header = _header(plan, made_from)
+    if is_url(where):
+        with attempting(where, header, resumable=made_from is not None) as attempt:
+            if not attempt.taken_up:
+                attempt.clear(overwrite=overwrite)
+                attempt.begin()
+            arrays = [attempt.array(p.path, lay, library) for p, lay in zip(plan.places, plan.layouts, strict=True)]
+            target = Target(arrays, plan.kind, attempt.written(arrays))
+            return _attempted(
+                attempt, lambda: writes(image, target), target, plan.root, progress=progress, client=client
+            )
     unfinished = is_unfinished(where)
     taken_up = make_room(where, overwrite=overwrite, header=None if made_from is None else header)
     with construction(where, header):
@@ -138,7 +150,7 @@ def rewrite_levels(
     Parameters
     ----------
     path
-        An OME-Zarr 0.5 store on this file system.
+        An OME-Zarr 0.5 store, on this file system or in a bucket.
     kind
         ``"labels"`` for the most frequent label; by default what the store says it holds. It is recorded.
     made_from, progress, client, library
@@ -157,13 +169,16 @@ def rewrite_levels(
     """
     store = open_store(path, library=library)
     where, said = store.path, store.multiscales
-    if not Path(where, "zarr.json").is_file() or "t" in said.axes:
-        msg = f"{where} is not an OME-Zarr 0.5 store of one image on this file system; convert it first"
+    modern = fetch(f"{where}/zarr.json") is not None if is_url(where) else Path(where, "zarr.json").is_file()
+    if not modern or "t" in said.axes:
+        msg = f"{where} is not an OME-Zarr 0.5 store of one image; convert it first"
         raise StoreError(msg)
     kind = said.kind if kind is None else kind
     root = read_root(where)
     plan = plan_levels(store, root, kind=kind)
     header = _header(plan, made_from)
+    if is_url(where):
+        return _rewrite_objects(store, plan, header, made_from, progress=progress, client=client)
     before = header_of(where)
     taken_up = made_from is not None and before == header
     with construction(where, header):
@@ -178,6 +193,47 @@ def rewrite_levels(
         outcome = Outcome(found.total, found.count, begun_again=before is not None and not taken_up)
         _write(lambda: level_writes(target), target, progress=progress, client=client)
         finish(where, plan.root)
+    return outcome
+
+
+def _rewrite_objects(
+    store: Store,
+    plan: StorePlan,
+    header: Mapping[str, Any],
+    made_from: str | None,
+    *,
+    progress: Progress | None,
+    client: Any,  # noqa: ANN401 - distributed is not typed
+) -> Outcome:
+    """Write the coarser levels of a store in a bucket again."""
+    where, root = store.path, read_root(store.path)
+    with attempting(where, header, resumable=made_from is not None) as attempt:
+        if not attempt.taken_up:
+            attempt.begin()
+        attempt.publish(with_levels(root, plan.places[:1], kind=plan.kind))
+        if not attempt.taken_up:
+            stale = {place.path for place in (*store.multiscales.levels, *plan.places)} - {plan.places[0].path}
+            attempt.drop([name for name in attempt.there if name.startswith(tuple(f"{path}/" for path in stale))])
+        laid, library = zip(plan.places[1:], plan.layouts[1:], strict=True), store.arrays[0].library
+        arrays = [store.arrays[0], *(attempt.array(place.path, layout, library) for place, layout in laid)]
+        target = Target(arrays, plan.kind, attempt.written(arrays, first=1))
+        return _attempted(attempt, lambda: level_writes(target), target, plan.root, progress=progress, client=client)
+
+
+def _attempted(
+    attempt: Attempt,
+    make: Callable[[], Iterator[Graph | Stream]],
+    target: Target,
+    root: Mapping[str, Any],
+    *,
+    progress: Progress | None,
+    client: Any,  # noqa: ANN401 - distributed is not typed
+) -> Outcome:
+    """Do what is left of an attempt and publish it."""
+    written = target.written
+    outcome = Outcome(written.total, written.count, attempt.unfinished and not attempt.taken_up)
+    _write(make, target, progress=progress, client=client)
+    attempt.finish(root)
     return outcome
 
 
@@ -230,29 +286,3 @@ def _write(
         missing = next(written.missing())
         msg = f"{written.count} of {written.total} shards were written; one that is missing is {missing}"
         raise StoreError(msg)
-
-
-def _refuse_itself(image: xr.DataArray, where: str) -> None:
-    """Refuse an image that is read from the place it would be written to."""
-    if _reads(image.data, where):
-        msg = f"the image is read from {where}, which it would replace; write it elsewhere, or call compute() first"
-        raise ValueError(msg)
-
-
-def _reads(value: object, where: str) -> bool:
-    """Whether a lazy array, or something a task is given, reads from a store."""
-    if isinstance(value, StoredArray):
-        return value.path.startswith(f"{where}/")
-    if isinstance(value, tuple | list):
-        return any(_reads(item, where) for item in value)
-    if is_dataclass(value):
-        return any(_reads(getattr(value, item.name), where) for item in fields(value))
-    for name, layer in getattr(getattr(value, "dask", None), "layers", {}).items():
-        if str(name).startswith(layer_prefix(where)):
-            return True
-        # What tasks have in common is a value in the graph; only layers that are spelled out hold such.
-        if isinstance(layer, MaterializedLayer) and any(
-            _reads(getattr(t, "value", None), where) for t in layer.values()
-        ):
-            return True
-    return False

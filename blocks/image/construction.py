@@ -26,7 +26,7 @@ _HEADER, _LOCK = "header.json", "lock"
 #: The object that says the same in an object store.
 MARK = f"{JOURNAL}/{_HEADER}"
 #: What shows that a folder is a finished store, and so may be replaced when that is asked for.
-_STORE_FILES = ("zarr.json", ".zgroup", ".zarray", ".zattrs")
+STORE_FILES = ("zarr.json", ".zgroup", ".zarray", ".zattrs")
 
 
 class StoreExistsError(FileExistsError):
@@ -43,12 +43,7 @@ def make_room(where: str, *, overwrite: bool, header: Mapping[str, Any] | None =
     ------
     StoreExistsError
         When something else lies there.
-    ValueError
-        When the place is a URL.
     """
-    if "://" in where:
-        msg = f"a store is written to a folder on this file system, got {where}; write it there and copy it"
-        raise ValueError(msg)
     folder = Path(where)
     if folder.is_symlink():
         msg = f"{where} is a link; name the store itself, {folder.resolve()}, or choose another path"
@@ -59,7 +54,7 @@ def make_room(where: str, *, overwrite: bool, header: Mapping[str, Any] | None =
         raise StoreExistsError(msg)
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return False
-    finished = any((folder / name).exists() for name in _STORE_FILES)
+    finished = any((folder / name).exists() for name in STORE_FILES)
     if not finished and not is_unfinished(where):
         msg = f"{where} exists and is not a store; it is left alone: choose another path"
         raise StoreExistsError(msg)

@@ -6,6 +6,7 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import dask.array as da
 import numpy as np
@@ -16,7 +17,7 @@ from blocks.grid import Grid
 from blocks.image.construction import MARK, is_unfinished
 from blocks.image.metadata import Multiscales, parse_root
 from blocks.image.view import image_of
-from blocks.storage import SHARD, Layout, Library, StoredArray, StoreError, forget, is_url, local_path
+from blocks.storage import SHARD, Layout, Library, StoredArray, StoreError, is_url, local_path
 from blocks.storage.objects import asking, fetch, zarr_store
 
 
@@ -90,11 +91,11 @@ def open_store(path: str | Path, *, library: Library = "zarr") -> Store:
         When there is no finished OME-Zarr image there.
     """
     where = local_path(path)
-    forget(where)
     multiscales = parse_root(read_root(where), where)
     leading = int("t" in multiscales.axes)
-    arrays = tuple(StoredArray(f"{where}/{place.path}", library, leading) for place in multiscales.levels)
-    if leading and (points := StoredArray(arrays[0].path, library).shape[0]) != 1:
+    opened = uuid4().hex if is_url(where) else ""
+    arrays = tuple(StoredArray(f"{where}/{place.path}", library, leading, opened) for place in multiscales.levels)
+    if leading and (points := StoredArray(arrays[0].path, library, opened=opened).shape[0]) != 1:
         msg = f"{where} is a series of {points} points in time; an image has one: cut it out first"
         raise StoreError(msg)
     return Store(where, multiscales, arrays)

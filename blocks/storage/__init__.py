@@ -17,7 +17,7 @@ from blocks.storage.arrays import (
     write_shard,
 )
 from blocks.storage.cache import CHUNKS
-from blocks.storage.handles import Library, forget, tensorstore_installed
+from blocks.storage.handles import Library, tensorstore_installed
 from blocks.storage.layout import CHUNK, SHARD, Layout, StoreError
 from blocks.storage.objects import is_url
 from blocks.storage.scratch import SCRATCH
@@ -31,7 +31,6 @@ __all__ = [
     "StoredArray",
     "Voxels",
     "create_array",
-    "forget",
     "is_url",
     "let_go",
     "letting_go",

@@ -37,17 +37,21 @@ class StoredArray:
         What reads and writes it.
     leading
         Number of leading axes of one element that are left out of everything below (a time axis of one point).
+    opened
+        What tells an array in an object store, where nothing else does so cheaply, from one written to the same URL
+        before: its metadata are read once a process for each.
     """
 
     path: str
     library: Library = "zarr"
     leading: int = 0
+    opened: str = ""
 
     @cached_property
     def layout(self) -> Layout:
         """How the array is laid out, without the leading axes."""
-        reader = handle_of(self.path, "shards")
-        layout = _layout_of(handle_of(self.path, "zarr")) if reader is None else reader.layout
+        reader = handle_of(self.path, "shards", self.opened)
+        layout = _layout_of(handle_of(self.path, "zarr", self.opened)) if reader is None else reader.layout
         cut = self.leading
         shards = None if layout.shards is None else layout.shards[cut:]
         return Layout(layout.shape[cut:], layout.chunks[cut:], shards, layout.dtype, layout.names[cut:])
@@ -70,7 +74,7 @@ class StoredArray:
     @property
     def identity(self) -> tuple[object, ...]:
         """What tells this array from another one later written to the same path."""
-        return (self.path, self.leading, *stamp(self.path))
+        return (self.path, self.leading, self.opened, *stamp(self.path))
 
     def __getitem__(self, index: tuple[slice, ...]) -> Voxels:
         """Return the voxels of a plain box, as NumPy would: what a lazy array calls.
@@ -85,7 +89,7 @@ class StoredArray:
             edges = [s.indices(n) for s, n in zip(index, self.shape, strict=True)]
             box = Region(tuple(a for a, _, _ in edges), tuple(b for _, b, _ in edges))
             return reader.read(box)
-        array = handle_of(self.path, self.library)
+        array = handle_of(self.path, self.library, self.opened)
         try:
             with asking(self.path) if is_url(self.path) else nullcontext():
                 part = array[(0,) * self.leading + tuple(index)]
@@ -112,7 +116,7 @@ class StoredArray:
 
     @property
     def _reader(self) -> ShardReader | None:
-        return handle_of(self.path, "shards") if self.library == "zarr" and not self.leading else None
+        return handle_of(self.path, "shards", self.opened) if self.library == "zarr" and not self.leading else None
 
     def read(self, region: Region, *, touched: Sequence[Region] | None = None, into: Voxels | None = None) -> Voxels:
         """Return the voxels of a spatial region inside the array, with all its channels.
@@ -184,13 +188,13 @@ def write_shard(array: StoredArray, index: tuple[int, ...], voxels: Voxels) -> i
     file = shard_file(array, index)
     file.unlink(missing_ok=True)
     CHUNKS.drop(str(file))
-    reader = handle_of(array.path, "shards") if array.library == "zarr" else None
+    reader = handle_of(array.path, "shards", array.opened) if array.library == "zarr" else None
     if reader is not None:
         write_whole(reader, file, voxels)
     elif array.library == "tensorstore":
-        handle_of(array.path, array.library)[region.slices].write(voxels).result()
+        handle_of(array.path, array.library, array.opened)[region.slices].write(voxels).result()
     else:
-        handle_of(array.path, array.library)[region.slices] = voxels
+        handle_of(array.path, array.library, array.opened)[region.slices] = voxels
     if not file.is_file():
         msg = f"shard {index} of {array.path} was written but {file} is not there; check the file system"
         raise StoreError(msg)
@@ -200,10 +204,10 @@ def write_shard(array: StoredArray, index: tuple[int, ...], voxels: Voxels) -> i
 def _put_shard(array: StoredArray, index: tuple[int, ...], voxels: Voxels) -> int:
     """Put one whole shard as an object and return its bytes; until all of it is there, nothing of it is."""
     name = shard_name(index)
-    reader = handle_of(array.path, "shards")
+    reader = handle_of(array.path, "shards", array.opened)
     if array.library == "tensorstore":
         remove(array.path, [name])
-        handle_of(array.path, array.library)[array.layout.region(index).slices].write(voxels).result()
+        handle_of(array.path, array.library, array.opened)[array.layout.region(index).slices].write(voxels).result()
         return listing(array.path)[name]
     content = encoded(reader, voxels)
     put(f"{array.path}/{name}", content)

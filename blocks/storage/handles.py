@@ -31,9 +31,9 @@ def tensorstore_installed() -> bool:
     return importlib.util.find_spec("tensorstore") is not None
 
 
-def handle_of(path: str, library: Library | Literal["shards"]) -> Any:  # noqa: ANN401 - three kinds, one not typed
+def handle_of(path: str, library: Library | Literal["shards"], opened: str) -> Any:  # noqa: ANN401 - three kinds, one not typed
     """Return an open array, from a small cache that a store written anew at the same path does not meet."""
-    key = (path, library, *stamp(path))
+    key = (path, library, opened, *stamp(path))
     with _lock:
         if key in _open:
             _open.move_to_end(key)
@@ -57,13 +57,6 @@ def stamp(path: str) -> tuple[int, ...]:
             return (status.st_ino, status.st_mtime_ns)
     msg = f"there is no Zarr array at {path}: neither zarr.json nor .zarray is there; the store may be incomplete"
     raise StoreError(msg)
-
-
-def forget(path: str) -> None:
-    """Let go of what is open below a URL, whose metadata may have been written anew."""
-    with _lock:
-        for key in [key for key in _open if str(key[0]).startswith(f"{path}/")]:
-            del _open[key]
 
 
 def _zarr(path: str) -> zarr.Array[Any]:

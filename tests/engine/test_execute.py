@@ -252,11 +252,6 @@ def test_an_image_cannot_replace_the_store_it_is_read_from(tmp_path: Path):
     assert digest(path) == before
 
 
-def test_a_url_is_no_place_to_write():
-    with pytest.raises(ValueError, match="folder on this file system, got s3://"):
-        write_image("s3://bucket/a.ome.zarr", some_image((5, 5)))
-
-
 def test_levels_are_rewritten_from_level_zero(tmp_path: Path):
     path = tmp_path / "a.ome.zarr"
     image = some_image()
