@@ -28,6 +28,8 @@ class Objects:
         self.times: dict[str, int] = {}
         self.sent: list[tuple[str, str, int]] = []
         self.failing: dict[str, list[int]] = {}
+        self.holding = ""
+        self.released = threading.Event()
 
     @property
     def environment(self) -> dict[str, str]:
@@ -40,6 +42,11 @@ class Objects:
         for file in sorted(folder.rglob("*")):
             if file.is_file():
                 self.put(f"{name}/{file.relative_to(folder).as_posix()}", file.read_bytes())
+
+    def release(self) -> None:
+        """Let those go that wait to put what is held up."""
+        self.holding = ""
+        self.released.set()
 
     def get(self, name: str) -> bytes | None:
         if self.folder is None:
@@ -133,6 +140,9 @@ class _Handler(BaseHTTPRequestHandler):
             self.refuse(405, "MethodNotAllowed")
             return
         if self.fails():
+            return
+        if self.objects.holding and self.objects.holding in self.name:
+            self.objects.released.wait()
             return
         if "aws-chunked" in self.headers.get("Content-Encoding", ""):
             content = unchunked(content)

@@ -7,9 +7,10 @@ five times, waiting longer each time; http is asked once. What fails in the end 
 
 from __future__ import annotations
 
+import atexit
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -219,7 +220,22 @@ def _filesystem(protocol: str, _endpoint: str | None, _process: int, *, asynchro
     options: dict[str, Any] = {"use_listings_cache": False, "skip_instance_cache": True, "asynchronous": asynchronous}
     if protocol == "s3":
         options["anon"] = not _credentials()
-    return fsspec.filesystem(protocol, **options)
+    files = fsspec.filesystem(protocol, **options)
+    if asynchronous:
+        atexit.register(_close, files, "_s3creator" if protocol == "s3" else "_session")
+    return files
+
+
+def _close(files: Any, connections: str) -> None:  # noqa: ANN401
+    """Close the connections of an instance that fsspec leaves open: each would be a warning as the process ends."""
+    from zarr.core.sync import sync
+
+    async def close() -> None:
+        if (held := getattr(files, connections, None)) is not None:
+            await held.__aexit__(None, None, None)
+
+    with suppress(Exception):
+        sync(close(), timeout=5)
 
 
 @lru_cache(maxsize=1)

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 def info(store: str, /, *, preview: Path | None = None, json: Json = False) -> int:
     """Say what a store holds: shape, type, geometry, unit, levels, chunks, shards and bytes.
 
-    Only its metadata are read, and which shard files are there of a store that fidopt wrote. With `--preview`, a coarse
-    level is drawn: the plane of a 2D image, the three middle planes of a 3D one.
+    It is a folder, or a URL: `s3://` or `http(s)://`. Only its metadata are read, and which shard files are there of a
+    store that fidopt wrote. With `--preview`, a coarse level is drawn: the plane of a 2D image, the three middle planes
+    of a 3D one.
 
     Example: `fidopt info fixed.ome.zarr --preview fixed.png`
 
@@ -56,8 +57,14 @@ def info(store: str, /, *, preview: Path | None = None, json: Json = False) -> i
 
 
 def _level(store: str, level: Level) -> dict[str, Any]:
+    from blocks.storage.objects import listing
+
     folder = Path(store) / level.path
-    held = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()) if folder.is_dir() else None
+    held: int | None = None
+    if store.startswith("s3://"):
+        held = sum(listing(f"{store.rstrip('/')}/{level.path}").values())
+    elif folder.is_dir():
+        held = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
     return {
         "path": level.path,
         "shape": list(level.shape),

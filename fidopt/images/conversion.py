@@ -11,7 +11,7 @@ import xarray as xr
 
 from blocks.execute import Outcome, Progress, write_image
 from blocks.image import kind_of, open_image, unit_of
-from blocks.storage import StoreError
+from blocks.storage import StoreError, is_url
 from fidopt.errors import FidoptError, InputError, OutputExistsError
 from fidopt.images.atomic import written_whole
 from fidopt.images.identity import header, identity
@@ -64,7 +64,7 @@ def convert(
     source
         Anything :func:`fidopt.images.readers.read_image` reads.
     destination
-        A store (``.ome.zarr``), or a file that :func:`fidopt.images.writers.write_file` writes.
+        A store (``.ome.zarr``, a folder or ``s3://``), or a file that :func:`fidopt.images.writers.write_file` writes.
     labels, unit, spacing
         As for :func:`~fidopt.images.readers.read_image`.
     overwrite
@@ -124,7 +124,7 @@ class _Found:
 
 def _found(name: str, image: xr.DataArray) -> _Found | None:
     """Return how an image that is there differs; None where there is nothing, or a store that was not finished."""
-    if not Path(name).exists():
+    if not is_url(name) and not Path(name).exists():
         return None
     try:
         return _Found(_compared(name, image))

@@ -18,7 +18,7 @@ from blocks.image import grid_of, kind_of, open_image, unit_of
 from blocks.image.opening import read_root
 from blocks.plan import Interpolation
 from blocks.region import Region
-from blocks.storage import StoreError, local_path
+from blocks.storage import StoreError, is_url, local_path
 from blocks.transforms import AffineBox, DisplacementField, Transform, fold
 from fidopt.errors import InputError, OutputExistsError, UsageError
 from fidopt.images import elastix
@@ -160,7 +160,7 @@ def write_displacement(
         if not is_store(out) and field.nbytes <= HELD_BYTES:
             # A file takes one component after the other: computed once here rather than once for each.
             field = compute(field, client=client)
-        if Path(out).exists() and not overwrite and _field_is_there(out, field):
+        if (is_url(out) or Path(out).exists()) and not overwrite and _field_is_there(out, field):
             return Written(field, "there already")
         if is_store(out):
             made_from = header({"displacement": 1} | _places(transforms, grid_of(fixed)))
