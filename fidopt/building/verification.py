@@ -90,9 +90,11 @@ def verify(
             progress(done, len(names))
         recorded = known.cases.get(name) if known else None
         here = list(_verify_case(dataset, name, recorded, roots))
-        told = {difference.path for difference in here}
-        hollow = _hollow(case_dir(roots, dataset, name))
-        found += [*here, *(Difference(name, path, "extra") for path in hollow if path not in told)]
+        # A folder that a missing file has left empty is told of already.
+        told = [f"{difference.path}/" for difference in here]
+        hollow = (f"{path}/" for path in _hollow(case_dir(roots, dataset, name)))
+        fresh = (path for path in hollow if not any(path.startswith(t) or t.startswith(path) for t in told))
+        found += [*here, *(Difference(name, path.rstrip("/"), "extra") for path in fresh)]
     return found
 
 
