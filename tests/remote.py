@@ -177,7 +177,7 @@ class _Handler(BaseHTTPRequestHandler):
                 folders.add(prefix + key[len(prefix) :].split(mark)[0] + mark)
                 continue
             found.append(
-                f"<Contents><Key>{escape(key)}</Key><Size>{len(content)}</Size><ETag>x</ETag>"
+                f"<Contents><Key>{escape(key)}</Key><Size>{len(content)}</Size><ETag>{self.objects.times.get(name)}</ETag>"
                 "<LastModified>2026-01-01T00:00:00.000Z</LastModified></Contents>"
             )
         more = "".join(f"<CommonPrefixes><Prefix>{escape(f)}</Prefix></CommonPrefixes>" for f in sorted(folders))

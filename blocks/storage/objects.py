@@ -77,7 +77,8 @@ def tensorstore_spec(url: str) -> dict[str, Any]:
         return {"driver": "http", "base_url": f"{url}/"}
     bucket, _, key = url.removeprefix("s3://").partition("/")
     spec: dict[str, Any] = {"driver": "s3", "bucket": bucket, "path": f"{key}/"}
-    spec["aws_credentials"] = {"type": "default" if _credentials() else "anonymous"}
+    found = "environment" if "AWS_ACCESS_KEY_ID" in os.environ else "default"
+    spec["aws_credentials"] = {"type": found if _credentials() else "anonymous"}
     if endpoint := os.environ.get("AWS_ENDPOINT_URL"):
         spec |= {"endpoint": endpoint, "aws_region": os.environ.get("AWS_DEFAULT_REGION", "us-east-1")}
     return spec
@@ -148,6 +149,15 @@ def put(url: str, content: bytes) -> None:
 
 def listing(url: str) -> dict[str, int]:
     """Return the objects below a URL, each by its name from there on, with its length."""
+    return {name: said["size"] for name, said in _listed(url).items()}
+
+
+def versions(url: str) -> dict[str, str]:
+    """Return what tells each object below a URL from another of the same name: its length and the server's tag."""
+    return {name: f"{said['size']} {said.get('ETag')}" for name, said in _listed(url).items()}
+
+
+def _listed(url: str) -> dict[str, dict[str, Any]]:
     files = _files(url)
     with asking(url):
         files.invalidate_cache()
@@ -156,7 +166,7 @@ def listing(url: str) -> dict[str, int]:
             found = files.find(root, detail=True)
         except FileNotFoundError:
             return {}
-    return {name.removeprefix(root): said["size"] for name, said in found.items() if name.startswith(root)}
+    return {name.removeprefix(root): said for name, said in found.items() if name.startswith(root)}
 
 
 def remove(url: str, names: Sequence[str]) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from blocks.storage.objects import versions
 from fidopt.images.digest import digest, files
 
 #: Files of at most so many bytes are recognised by their digest, others by their sizes and times.
@@ -25,9 +26,12 @@ def identity(name: str | Path) -> Any:  # noqa: ANN401 - anything JSON holds
     Parameters
     ----------
     name
-        A path, a pattern of paths, ``FILE:PART`` for a part of a file, or a URL, which stands for itself.
+        A path, a pattern of paths, ``FILE:PART`` for a part of a file, or a URL: what a bucket lists below it, or, over
+        http, itself.
     """
     text = str(name)
+    if text.startswith("s3://"):
+        return [text.rstrip("/"), versions(text.rstrip("/"))]
     if "://" in text:
         return text
     path = Path(text)

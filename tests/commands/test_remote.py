@@ -10,6 +10,7 @@ import pytest
 
 import blocks
 from fidopt.cli import main
+from fidopt.images.identity import identity
 from tests.killing import fidopt, files
 from tests.remote import Objects
 
@@ -56,6 +57,14 @@ def test_every_command_takes_stores_in_a_bucket(folder: Path, bucket: Objects, c
     there_said, here_said = (json.loads(text + "\n}") for text in said[:2])
     assert there_said["levels"] == here_said["levels"]
     assert there_said["spacing"] == here_said["spacing"]
+
+
+def test_a_store_in_a_bucket_that_was_put_anew_is_another_one(folder: Path, bucket: Objects):
+    bucket.put_folder(folder / "image.ome.zarr", "data/image.ome.zarr")
+    before = identity("s3://data/image.ome.zarr")
+    assert identity("s3://data/image.ome.zarr/") == before
+    bucket.put("data/image.ome.zarr/0/c/0/0/0", bucket.content["data/image.ome.zarr/0/c/0/0/0"])
+    assert identity("s3://data/image.ome.zarr") != before
 
 
 def test_a_store_on_the_web_is_read_and_not_written(folder: Path, web: Objects, capsys: pytest.CaptureFixture[str]):
