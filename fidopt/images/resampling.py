@@ -220,7 +220,11 @@ def _places(transforms: Sequence[str], fixed: Grid) -> dict[str, Any]:
 def _transform_identity(source: str) -> Any:  # noqa: ANN401 - anything JSON holds
     path = Path(source.removeprefix(INVERSE))
     parts = [path]
-    if path.suffix == ".txt" and path.is_file() and elastix.is_elastix(path.read_text(errors="replace")):
+    if (
+        path.suffix == ".txt"
+        and path.is_file()
+        and elastix.is_elastix(path.read_text(encoding="utf-8", errors="replace"))
+    ):
         parts = elastix.chain(path)
     return [source.startswith(INVERSE), [identity(part) for part in parts]]
 

@@ -54,6 +54,8 @@ def test_workers_need_only_the_engine(work, tmp_path, monkeypatch):
     (tmp_path / "sitecustomize.py").write_text(REFUSING)
     (tmp_path / "scan.mha").write_bytes(_metaimage())
     before = {"PYTHONPATH": str(tmp_path)}
+    # The nanny sets it in this process too, and leaves it there; what was before comes back after the test.
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     inputs = work.folder
     field = ["field", str(inputs / "bend.tfm"), "u.ome.zarr", "--like", str(inputs / "fixed.ome.zarr")]
