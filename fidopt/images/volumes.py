@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import locale
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -64,23 +67,32 @@ def read_series(folder: str | Path) -> tuple[npt.NDArray[Any], Grid]:
     """
     where = Path(folder)
     reader = sitk.ImageSeriesReader()
-    warns = sitk.ProcessObject.GetGlobalWarningDisplay()
-    sitk.ProcessObject.SetGlobalWarningDisplay(False)  # noqa: FBT003 - SimpleITK takes it by position
-    try:
+    with _quiet():
         found = reader.GetGDCMSeriesIDs(str(where))
-    finally:
-        sitk.ProcessObject.SetGlobalWarningDisplay(warns)
     if len(found) != 1:
         said = f"it is a folder of {len(found)} DICOM series" if found else "it is a folder, not an image"
         msg = f"{where}: {said}; a folder of one DICOM series, or of the TIFF planes of a stack, is expected"
         raise InputError(msg)
     try:
-        reader.SetFileNames(reader.GetGDCMSeriesFileNames(str(where), found[0]))
-        image = reader.Execute()
+        with _quiet():
+            reader.SetFileNames(reader.GetGDCMSeriesFileNames(str(where), found[0]))
+            image = reader.Execute()
     except RuntimeError as error:
         msg = f"{where}: the DICOM series cannot be read ({last_line(error)}); fetch it again"
         raise InputError(msg) from error
     return _channels_first(image, where), grid_from_sitk(image)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep warnings off the terminal, and the process's locale as it is: GDCM sets it to C, and text is ASCII then."""
+    warns, before = sitk.ProcessObject.GetGlobalWarningDisplay(), locale.setlocale(locale.LC_ALL)
+    sitk.ProcessObject.SetGlobalWarningDisplay(False)  # noqa: FBT003 - SimpleITK takes it by position
+    try:
+        yield
+    finally:
+        sitk.ProcessObject.SetGlobalWarningDisplay(warns)
+        locale.setlocale(locale.LC_ALL, before)
 
 
 def write_volume(path: str | Path, image: xr.DataArray) -> None:

@@ -1,5 +1,7 @@
 """Voxels that stay in their files: stacks of planes, HDF5, and what is decoded how often."""
 
+import locale
+
 import h5py
 import numpy as np
 import pytest
@@ -141,6 +143,7 @@ def test_tiles_that_shards_cut_are_decoded_once(tmp_path, random, decoded, monke
 def test_a_dicom_series_is_read_from_its_folder(tmp_path):
     import SimpleITK as sitk  # noqa: N813 - the package's customary name
 
+    own = locale.setlocale(locale.LC_ALL)
     volume = np.arange(4 * 5 * 6, dtype=np.int16).reshape(4, 5, 6)
     image = sitk.GetImageFromArray(volume)
     for k in range(4):
@@ -156,6 +159,9 @@ def test_a_dicom_series_is_read_from_its_folder(tmp_path):
         writer.SetFileName(str(tmp_path / f"{k}.dcm"))
         writer.Execute(plane)
     assert image.GetSize() == (6, 5, 4)
+    # SimpleITK's DICOM sets the locale of the whole process to C; reading one gives it back.
+    locale.setlocale(locale.LC_ALL, own)
     found = read_image(tmp_path)
+    assert locale.setlocale(locale.LC_ALL) == own
     assert np.array_equal(found.values, volume)
     assert grid_of(found) == Grid.of((4, 5, 6), spacing=(0.5, 0.75, 2.5))
