@@ -208,6 +208,9 @@ def shorten(log: int, *, limit: int) -> None:
     size = os.fstat(log).st_size
     if size > limit:
         tail = os.pread(log, KEPT_BYTES, size - KEPT_BYTES)
+        # What was printed while that was read: the command's last words may be among it.
+        while more := os.pread(log, KEPT_BYTES, size):
+            tail, size = tail + more, size + len(more)
         os.ftruncate(log, 0)
         os.write(log, b"[... output cut ...]\n" + tail)
 
