@@ -76,25 +76,10 @@ def _level(store: str, level: Level) -> dict[str, Any]:
 
 
 def _missing(store: str, levels: list[Level]) -> int | None:
-    """Return how many shard files a store lacks; None where fidopt did not write it, or it is not on this machine.
+    from fidopt.images.lost import lost_shards
 
-    fidopt stores every shard, those that hold nothing but zeros too: one that is not there was lost. Other tools leave
-    such a shard out, and lay a store out in another way.
-    """
-    from blocks.image.opening import read_root
-    from blocks.storage import Layout, local_path
-
-    root, lost = read_root(local_path(store)), 0
-    if "://" in store or not {"konfai", "fidopt"} & root.keys():
-        return None
-    for level in levels:
-        channels = ("c",) * (len(level.shape) - level.grid.ndim)
-        ours = Layout.of(level.shape, level.dtype, (*channels, *"zyx"[-level.grid.ndim :]))
-        if (level.chunks, level.shards) != (ours.chunks, ours.shards):
-            return None
-        shards = Path(store) / level.path / "c"
-        lost += sum(not shards.joinpath(*map(str, index)).is_file() for index in ours.indices())
-    return lost
+    lost = lost_shards(store, levels)
+    return None if lost is None else len(lost)
 
 
 def _draw(store: str, preview: Path) -> None:

@@ -36,10 +36,12 @@ def pyramid(
     from blocks.image import levels_of
     from blocks.image.opening import open_store
     from fidopt.images.identity import header, identity
+    from fidopt.images.lost import refuse_lost
     from fidopt.images.readers import refusing
 
     with (compute or Compute()).place() as place, refusing(store), progress(f"levels of {store}") as report:
         finest = open_store(store).arrays[0].path
+        refuse_lost(store)
         outcome = rewrite_levels(
             store,
             kind="labels" if labels else None,

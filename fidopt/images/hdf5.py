@@ -137,6 +137,9 @@ def _opened(file: Any, path: str, dataset: str) -> tuple[Hdf5Voxels, Calibration
     if kind.kind not in "biuf":
         msg = f"{path}:{chosen}: numbers are expected, got {kind}"
         raise InputError(msg)
+    if 0 in item.shape:
+        msg = f"{path}:{chosen}: at least one voxel an axis is expected, got {tuple(item.shape)}"
+        raise InputError(msg)
     order, channels = _order(tuple(item.shape), f"{path}:{chosen}")
     native = kind.newbyteorder("=")
     voxels = Hdf5Voxels(path, chosen, order, tuple(item.shape), native, channels, item.chunks)

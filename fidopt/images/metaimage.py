@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from pathlib import Path
 from typing import BinaryIO
@@ -10,6 +11,17 @@ from fidopt.errors import InputError
 
 #: Bytes of a number of each of MetaImage's types.
 _BYTES = {"CHAR": 1, "SHORT": 2, "INT": 4, "LONG": 4, "LONG_LONG": 8, "FLOAT": 4, "DOUBLE": 8}
+#: Keys of the geometry, by all the names that they go by.
+_GEOMETRY = (
+    "ElementSpacing",
+    "ElementSize",
+    "Offset",
+    "Origin",
+    "Position",
+    "TransformMatrix",
+    "Rotation",
+    "Orientation",
+)
 _LOCAL = ("LOCAL", "local", "Local")
 _STEP = 1 << 20
 
@@ -31,6 +43,7 @@ def check_metaimage(path: str | Path) -> None:
         if missing:
             msg = f"{where}: its header lacks {', '.join(missing)}; it was cut short or is no MetaImage, write it again"
             raise InputError(msg)
+        _check_numbers(header, where)
         promised = _promised(header, where)
         if promised is None:
             return
@@ -58,6 +71,19 @@ def _header(stream: BinaryIO) -> dict[str, str]:
         if key.strip() == "ElementDataFile":
             break
     return header
+
+
+def _check_numbers(header: dict[str, str], path: Path) -> None:
+    """Refuse a geometry that is not of finite numbers: readers take what they cannot read for zero."""
+    for key in _GEOMETRY:
+        for word in header.get(key, "").split():
+            try:
+                finite = math.isfinite(float(word))
+            except ValueError:
+                finite = False
+            if not finite:
+                msg = f"{path}: its header says {key} = {header[key]}, finite numbers are expected; mend the header"
+                raise InputError(msg)
 
 
 def _promised(header: dict[str, str], path: Path) -> int | None:

@@ -76,6 +76,9 @@ class NiftiFile:
         """
         slope, inter = float(self.header["scl_slope"]), float(self.header["scl_inter"])
         native = self.voxels.dtype.newbyteorder("=")
+        if np.isfinite(slope) and slope != 0 and not np.isfinite(inter):
+            msg = f"{self.name}: its header adds scl_inter = {inter} to every voxel, not a number; mend the header"
+            raise InputError(msg)
         scaled = np.isfinite(slope) and slope != 0 and (slope, inter) != (1.0, 0.0) and native.names is None
         if not scaled:
             return self.voxels if self.voxels.dtype == native else self.voxels.astype(native)

@@ -20,6 +20,7 @@ from fidopt.errors import FidoptError, InputError, os_sentence
 from fidopt.images import hdf5, nifti, stacks, tiff, volumes
 from fidopt.images.calibration import Calibration
 from fidopt.images.labels import whole_labels
+from fidopt.images.lost import refuse_lost
 
 #: Endings of photographs, read through imageio.
 PHOTOGRAPHS = (".png", ".jpg", ".jpeg", ".bmp")
@@ -130,6 +131,7 @@ def _read_file(name: str, ending: str | None) -> tuple[Any, Grid, str]:
 
 def _from_store(name: str, *, labels: bool, unit: str | None, spacing: Sequence[float] | None) -> xr.DataArray:
     image = open_image(name)
+    refuse_lost(name)
     if unit is None and spacing is None and not (labels and image.dtype.kind == "f"):
         return image.assign_attrs(kind="labels") if labels else image
     grid = _spaced(grid_of(image), spacing, name)
