@@ -4,7 +4,8 @@ Three questions: a cubic B-spline transform read linearly, a dense displacement 
 with the nearest voxel. Ours warps the whole volume through the public, lazy call; a peer warps a few of its planes,
 since its cost a voxel is the same and its time is not. They take turns, and each figure is the median of its turns'
 CPU time in the program itself. What the system takes to hand out fresh pages is told apart (``system``): it depends on
-what the machine's memory is like at the moment, and a few planes are written to memory that was there. Before anything is timed, ours is compared with SimpleITK in float64.
+what the machine's memory is like at the moment, and a few planes are written to memory that was there. Before anything
+is timed, ours is compared with SimpleITK in float64.
 
     python benchmarks/warp.py                       # 64 million voxels, some minutes
     python benchmarks/warp.py --shape 64 256 256 --planes 8 --repeats 3 --json
