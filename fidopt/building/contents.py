@@ -21,6 +21,10 @@ Floats = npt.NDArray[np.float64]
 
 #: Entries whose voxels are whole numbers that mean something.
 _LABELS = re.compile(r".*(mask|labels(_\w+)?|ignore)$")
+#: Label maps, and the set that one belongs to where it is not the first.
+_MAP = re.compile(r"truth/(?:(?:fixed|moving)_)?labels(?:_(\w+))?$")
+#: The entry whose grid the others of a case share, and what a case cannot be scored without; by task.
+_REFERENCE = {"segmentation": ("image", "truth/labels"), "synthesis": ("source", "truth/target")}
 
 
 @dataclass(frozen=True)
@@ -67,7 +71,8 @@ def read_contents(entries: Mapping[str, Path], dataset: Dataset) -> Contents:
             images[entry] = read_image(path, labels=is_labels(entry), unit=unit)
     contents = Contents(images, points)
     if found := list(problems(contents, dataset)):
-        folder = next(iter(entries.values())).parent
+        place, path = next(iter(entries.items()))
+        folder = path.parents[place.count("/")]
         msg = "\n".join(f"{folder}: {problem}" for problem in found)
         raise InputError(msg)
     return contents
@@ -78,6 +83,8 @@ def problems(contents: Contents, dataset: Dataset, *, voxels: bool = True) -> It
     yield from _images_problems(contents, dataset, voxels=voxels)
     yield from _points_problems(contents)
     yield from _sets_problems(contents, dataset)
+    if dataset.task != "registration":
+        yield from _truth_problems(contents, dataset, voxels=voxels)
 
 
 def _images_problems(contents: Contents, dataset: Dataset, *, voxels: bool) -> Iterator[str]:
@@ -88,18 +95,26 @@ def _images_problems(contents: Contents, dataset: Dataset, *, voxels: bool) -> I
             continue
         if voxels and is_labels(entry):
             yield from label_problems(entry, np.unique(np.asarray(image.values)), dataset)
-        beside = contents.images.get(side(entry))
+        name = _beside(entry, contents, dataset)
+        beside = contents.images.get(name)
         if beside is not None and not grid.matches(grid_of(beside)):
-            yield f"{entry}: must lie on the grid of {side(entry)}, got {grid} and {grid_of(beside)}"
+            yield f"{entry}: must lie on the grid of {name}, got {grid} and {grid_of(beside)}"
+
+
+def _beside(entry: str, contents: Contents, dataset: Dataset) -> str:
+    """Return the entry that another one must share its grid with."""
+    if dataset.task == "registration":
+        return side(entry)
+    reference, truth = _REFERENCE[dataset.task]
+    return reference if reference in contents.images else truth
 
 
 def label_problems(entry: str, values: npt.NDArray[np.generic], dataset: Dataset) -> Iterator[str]:
     """Yield what is wrong with the values (each once) that a mask or a label map holds."""
-    if "_labels" in entry:
+    if belongs := _MAP.match(entry):
         known = {0, *(int(value) for value in dataset.truth.labels)}
-        strange = (
-            [] if re.search(r"_labels_\w", entry) and not dataset.truth.labels else sorted(set(values.tolist()) - known)
-        )
+        free = belongs[1] is not None and not dataset.truth.labels
+        strange = [] if free else sorted(set(values.tolist()) - known)
         if strange:
             yield f"{entry}: holds the labels {strange[:5]}, which truth.labels of dataset.json does not name"
     elif not set(values.tolist()) <= {0, 1}:
@@ -118,19 +133,34 @@ def _points_problems(contents: Contents) -> Iterator[str]:
 
 
 def _sets_problems(contents: Contents, dataset: Dataset) -> Iterator[str]:
+    have = {*contents.images, *contents.points}
+    for entry in sorted(have):
+        if entry.endswith("mask") and entry not in dataset.masks:
+            yield f"{entry}: is not one of dataset.json's masks, so no method may be handed it"
     if dataset.task != "registration":
         return
-    have = {*contents.images, *contents.points}
     for entry in sorted(have):
         if re.search(r"_(labels|landmarks)", entry) and _other(entry) not in have:
             yield f"{entry}: has no {_other(entry)} beside it; both sides are needed"
-        if entry.endswith("_mask") and entry not in dataset.masks:
-            yield f"{entry}: is not one of dataset.json's masks, so no method may be handed it"
     named = {match[1] for entry in have if (match := re.search(r"_labels_(\w+)$", entry))}
     for name in sorted(named - set(dataset.other_labels)):
         yield f"truth/fixed_labels_{name}: the set {name} is not one of dataset.json's other_labels"
     if ("fixed" in have) != ("moving" in have):
         yield "a case has both images or none; got one"
+
+
+def _truth_problems(contents: Contents, dataset: Dataset, *, voxels: bool) -> Iterator[str]:
+    """Yield why the output of a segmentation or of a synthesis could not be scored."""
+    name = _REFERENCE[dataset.task][1]
+    truth = contents.images.get(name)
+    if truth is None:
+        yield f"{name}: is missing; a {dataset.task} is scored on it"
+    elif dataset.task == "synthesis":
+        if "c" in truth.dims:
+            yield f"{name}: must hold one value a voxel, got {truth.sizes['c']} channels"
+        strange = int(np.count_nonzero(~np.isfinite(np.asarray(truth.values)))) if voxels else 0
+        if strange:
+            yield f"{name}: must be finite, since errors are averaged over it, got {strange} voxels that are not"
 
 
 def _other(entry: str) -> str:

@@ -52,7 +52,7 @@ def entries(folder: Path, dataset: Dataset) -> dict[str, Path]:
     Raises
     ------
     InputError
-        When a file's name is not one of a case's, or two files have one place.
+        When there is no file, a file's name is not one of a case's, or two files have one place.
     """
     found: dict[str, Path] = {}
     for path in [*sorted(folder.iterdir()), *sorted((folder / "truth").glob("*"))]:
@@ -66,4 +66,7 @@ def entries(folder: Path, dataset: Dataset) -> dict[str, Path]:
             msg = f"{path}: {found[stem].name} is there already for {stem}; keep one"
             raise InputError(msg)
         found[stem] = path
+    if not found:
+        msg = f"{folder}: prepare.py made the folder and wrote nothing into it; a {dataset.task} case has files"
+        raise InputError(msg)
     return found
