@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -71,6 +71,29 @@ def dataset(name: str, roots: Roots) -> Dataset:
     if found.name != name:
         raise DescriptorError([f"{shown(path)}: name: must be that of its folder, {name!r}, got {found.name!r}"])
     return found
+
+
+def filled(dataset: Dataset, *, apart_from: Collection[str] = ()) -> Dataset:
+    """Return a dataset whose descriptor leaves nothing open that is needed.
+
+    Parameters
+    ----------
+    apart_from
+        Keys of ``to_fill`` that may be open.
+
+    Raises
+    ------
+    UsageError
+        When its descriptor leaves another key to fill; the message names them.
+    """
+    missing = [key for key in dataset.to_fill if key not in apart_from]
+    if missing:
+        msg = (
+            f"{dataset.name} is described and not filled yet: its dataset.json leaves open {', '.join(missing)}; "
+            f"fill them in and take them out of to_fill"
+        )
+        raise UsageError(msg)
+    return dataset
 
 
 def datasets(roots: Roots) -> list[Dataset]:

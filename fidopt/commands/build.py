@@ -39,7 +39,7 @@ def build(
     from fidopt import building, corpus
 
     roots = (where or Where()).roots()
-    described = corpus.dataset(dataset, roots)
+    described = corpus.filled(corpus.dataset(dataset, roots))
     with (compute or Compute()).place() as place, progress(f"building {dataset}") as report:
         built = building.build(described, cases, roots=roots, overwrite=overwrite, client=place.client, progress=report)
     if record:

@@ -56,7 +56,7 @@ def score(
     from fidopt.scoring.submission import score_fields
 
     roots = (where or Where()).roots()
-    described = corpus.dataset(dataset, roots)
+    described = corpus.filled(corpus.dataset(dataset, roots))
     with (compute or Compute()).place() as place, progress(f"scoring {name} on {dataset}") as report:
         submission = score_fields(
             name,

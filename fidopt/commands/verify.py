@@ -26,7 +26,7 @@ def verify(dataset: str | None = None, /, *cases: str, where: Where | None = Non
 
     roots = (where or Where()).roots()
     if dataset is not None:
-        chosen = [corpus.dataset(dataset, roots)]
+        chosen = [corpus.filled(corpus.dataset(dataset, roots))]
     else:
         chosen = [one for one in corpus.datasets(roots) if building.built_cases(one, roots)]
     if not chosen:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from datetime import date
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
 from pydantic_core import ErrorDetails
 
+from fidopt.descriptors.contradictions import contradictions, partly
 from fidopt.errors import DescriptorError
 
 #: Patterns of texts -> what they ask for, in words for messages.
@@ -23,6 +25,17 @@ def pattern(regex: str, words: str) -> StringConstraints:
     _PATTERNS[regex] = words
     return StringConstraints(pattern=regex)
 
+
+def _distinct(values: tuple[str, ...]) -> tuple[str, ...]:
+    twice = sorted({value for value in values if values.count(value) > 1})
+    if twice:
+        msg = f"must name each once ({', '.join(twice)})"
+        raise ValueError(msg)
+    return values
+
+
+#: Of a list of names: each stands in it once.
+DISTINCT = AfterValidator(_distinct)
 
 #: A name that is also a folder's: no separator, no leading dot, nothing a shell would read.
 Name = Annotated[
@@ -45,6 +58,20 @@ def _whole(value: object) -> object:
         raise ValueError(msg)
     return value
 
+
+def _day(value: str) -> str:
+    try:
+        read = date.fromisoformat(value)
+    except ValueError:
+        read = None
+    if read is None or read.isoformat() != value:
+        msg = "must be a day like 2026-11-30"
+        raise ValueError(msg)
+    return value
+
+
+#: A day, as YYYY-MM-DD.
+Day = Annotated[str, AfterValidator(_day)]
 
 #: How many axes images have.
 Dimension = Annotated[Literal[2, 3], BeforeValidator(_whole)]
@@ -73,9 +100,8 @@ class Descriptor(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
-    def problems(self) -> Iterator[str]:
-        """Yield ``KEY: what is wrong`` for what no single value shows, such as two keys that contradict each other."""
-        yield from ()
+    #: Keys of a whole file whose null stands for nothing: for no key, an empty list or an empty object.
+    null_is_empty: ClassVar[tuple[str, ...]] = ()
 
 
 class File(Descriptor):
@@ -114,13 +140,19 @@ def parse(model: type[D], text: str, *, where: str) -> D:
     """Read a JSON text as a descriptor; ``where`` names it in messages. Raises as :func:`load`."""
     twice: list[str] = []
     try:
-        _json(text, twice)
+        document = _json(text, twice)
+    except (json.JSONDecodeError, RecursionError, _NotJsonError) as error:
+        raise DescriptorError([f"{where}: is not JSON: {error}"]) from error
+    try:
+        if isinstance(document, dict) and any(key in document and document[key] is None for key in model.null_is_empty):
+            document = {k: v for k, v in document.items() if v is not None or k not in model.null_is_empty}
+            text = json.dumps(document)
         read = model.model_validate_json(text)
-        found = [*twice, *read.problems()]
+        found = [*twice, *contradictions(read, model)]
     except ValidationError as error:
         found = [*twice, *(_sentence(model, e) for e in error.errors(include_url=False))]
-    except (json.JSONDecodeError, RecursionError, _NotJsonError) as error:
-        found = [f"is not JSON: {error}"]
+        if isinstance(document, dict):
+            found += contradictions(partly(model, document), model)
     if found:
         raise DescriptorError([f"{where}: {problem}" for problem in found])
     return read
@@ -144,8 +176,8 @@ class _NotJsonError(ValueError):
     """A value that Python's reader takes and JSON does not have."""
 
 
-def _json(text: str, twice: list[str]) -> None:
-    """Check that a text is JSON, and note the keys that an object gives twice."""
+def _json(text: str, twice: list[str]) -> Any:  # noqa: ANN401 - any JSON value
+    """Read a JSON text, and note the keys that an object gives twice."""
 
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
         seen: dict[str, Any] = {}
@@ -159,7 +191,7 @@ def _json(text: str, twice: list[str]) -> None:
         msg = f"{name} is not a JSON number"
         raise _NotJsonError(msg)
 
-    json.loads(text, object_pairs_hook=pairs, parse_constant=constant)
+    return json.loads(text, object_pairs_hook=pairs, parse_constant=constant)
 
 
 def _sentence(model: type[BaseModel], error: ErrorDetails) -> str:

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, NonNegativeInt, PositiveInt
 
-from fidopt.descriptors.base import Descriptor, Digest, Dimension, File, Name, Text, pattern
+from fidopt.descriptors.alignment import Alignment
+from fidopt.descriptors.base import DISTINCT, Descriptor, Digest, Dimension, File, Name, Text, pattern
+from fidopt.descriptors.contradictions import check
+from fidopt.descriptors.truth import Checks, Truth
 
 Task = Literal["registration", "segmentation", "synthesis"]
-Grade = Literal["expert", "semi-automatic", "automatic", "synthetic", "provider"]
 Mask = Literal["fixed_mask", "moving_mask", "mask"]
-Mode = Literal[
-    "as-delivered",
-    "image-centres",
-    "elastix-translation",
-    "elastix-translation-centred",
-    "elastix-rigid",
-    "elastix-rigid-centred",
-]
-
+#: What a dataset may be described without: ``layout`` is how the provider's archive is laid out, and so prepare.py.
+Fillable = Literal["source", "cases", "citation", "draw", "development", "truth.error_mm", "layout"]
 #: The images of a case, by task: the keys of ``modalities``, and the stems of the case's files.
 ROLES: dict[Task, tuple[str, ...]] = {
     "registration": ("fixed", "moving"),
@@ -36,7 +31,6 @@ MASKS: dict[Task, tuple[Mask, ...]] = {
 
 Modality = Annotated[str, pattern(r"^[a-z][a-z0-9_]*$", "a short name of lower-case letters, digits and '_'")]
 SetName = Annotated[str, pattern(r"^[a-z][a-z0-9]*$", "a short name of lower-case letters and digits")]
-LabelValue = Annotated[str, pattern(r"^[1-9][0-9]*$", "a label's value, from 1")]
 
 
 def _inside(value: object) -> object:
@@ -47,17 +41,7 @@ def _inside(value: object) -> object:
     return value
 
 
-def _positive(value: object) -> object:
-    """Accept a positive number, or one a structure: said in one sentence, where a union would say two."""
-    numbers = value.values() if isinstance(value, dict) else [value]
-    if not all(isinstance(v, int | float) and not isinstance(v, bool) and 0 < v < float("inf") for v in numbers):
-        msg = "must be positive" + (" for every structure" if isinstance(value, dict) else "")
-        raise ValueError(msg)
-    return {k: float(v) for k, v in value.items()} if isinstance(value, dict) else float(str(value))
-
-
 RelativePath = Annotated[str, BeforeValidator(_inside)]
-Tolerance = Annotated[float | dict[str, float], BeforeValidator(_positive)]
 
 
 class Package(Descriptor):
@@ -88,9 +72,14 @@ class Source(Descriptor):
         Those of ``files`` that an installed Python distribution carries, used where the archive folder has none.
     """
 
-    url: Text
-    files: dict[RelativePath, Digest] = Field(min_length=1)
+    url: Text | None = None
+    files: dict[RelativePath, Digest] = Field(default_factory=dict)
     packages: dict[RelativePath, Package] = Field(default_factory=dict)
+
+    @check
+    def _packages_are_files(self) -> Iterator[str]:
+        for name in sorted(set(self.packages) - set(self.files)):
+            yield f"packages.{name}: is not one of source.files, where its checksum stands"
 
 
 class CaseEntry(Descriptor):
@@ -104,88 +93,152 @@ class CaseEntry(Descriptor):
 
 
 class Draw(Descriptor):
-    """How the test cases were drawn from all that have a truth."""
-
-    seed: NonNegativeInt
-    count: PositiveInt
-
-
-class Alignment(Descriptor):
-    """How the moving image was brought near the fixed one, the same way for every method."""
-
-    mode: Mode = "as-delivered"
-
-
-class Truth(Descriptor):
-    """What kind of truth a dataset has, who made it, how it was checked, and what it does not measure.
+    """How the test cases were drawn from all that have a truth.
 
     Parameters
     ----------
-    grade, by, checked, limits
-        As the protocol grades it, and in words.
-    error_mm
-        The truth's own error, where it is known.
-    tolerance_mm
-        Of the surface Dice; one for all, or one a structure.
-    labels
-        Value in the label maps -> the structure's name.
-    dynamic_range
-        Of the target's intensities, for PSNR and SSIM.
-    geometry
-        The anatomy a synthesis is also asked to keep.
+    seed
+        Of the order that cases are taken in.
+    count
+        How many are drawn; null where a task has an official split, whose cases are the test cases.
     """
 
-    grade: Grade
-    by: Text
-    checked: Text
-    limits: Text
-    error_mm: Annotated[float, Field(gt=0)] | None = None
-    tolerance_mm: Tolerance = 1.0
-    labels: dict[LabelValue, Text] = Field(default_factory=dict)
-    dynamic_range: Annotated[float, Field(gt=0)] | None = None
-    geometry: Text | None = None
+    seed: NonNegativeInt
+    count: PositiveInt | None
 
 
 class Dataset(File):
-    """A dataset of the corpus; its files.md example names every key.
+    """A dataset of the corpus.
 
     ``warp`` says that the moving side went through a known deformation, and no more: what it is stays with the truth.
+
+    Parameters
+    ----------
+    name, title, task
+        The folder's name; a title for people; what is asked of a method.
+    to_fill
+        Keys that nobody has filled yet, which may be null or empty until then. Such a dataset is listed and shown;
+        it is not built, drawn, aligned, run, scored or verified.
+    dimension, unit, large, registration
+        Of its images and fields; whether images are too large for memory; what kind of transform is looked for.
+    modalities, masks
+        Of each image of a case; what a method may be handed beside them.
+    spdx, citation, source
+        Terms of use as an SPDX expression; what to cite; where the provider's files come from.
+    cases, draw, development
+        The test cases, how they were drawn, and the cases that settings may be tuned on.
+    alignment, warp
+        How the images are brought together, and whether the moving side was deformed.
+    truth, other_labels, unranked, checks
+        What it is scored against; further label sets, shown and not ranked; metrics that are shown and not ranked;
+        what was found when a main leaderboard's requirements were checked.
     """
+
+    null_is_empty: ClassVar[tuple[str, ...]] = ("source", "cases", "development")
 
     name: Name
     title: Text
+    to_fill: Annotated[tuple[Fillable, ...], DISTINCT] = ()
     task: Task = "registration"
     dimension: Dimension
     unit: Text
     large: bool = False
     registration: Literal["deformable", "rigid"] = "deformable"
     modalities: dict[str, Modality]
-    masks: tuple[Mask, ...] = ()
+    masks: Annotated[tuple[Mask, ...], DISTINCT] = ()
     spdx: Text
-    citation: Text
-    source: Source
-    cases: dict[Name, CaseEntry] = Field(min_length=1)
+    citation: Text | None = None
+    source: Source = Field(default_factory=Source)
+    cases: dict[Name, CaseEntry] = Field(default_factory=dict)
     draw: Draw | None = None
-    development: tuple[Name, ...] = ()
+    development: Annotated[tuple[Name, ...], DISTINCT] = ()
     alignment: Alignment = Field(default_factory=Alignment)
     warp: bool = False
     truth: Truth
-    other_labels: tuple[SetName, ...] = ()
-    unranked: tuple[Name, ...] = ()
+    other_labels: Annotated[tuple[SetName, ...], DISTINCT] = ()
+    unranked: Annotated[tuple[Name, ...], DISTINCT] = ()
+    checks: Checks | None = None
 
-    def problems(self) -> Iterator[str]:
-        """Yield the keys that contradict each other."""
+    @check
+    def _roles(self) -> Iterator[str]:
         roles = ROLES[self.task]
         if set(self.modalities) != set(roles):
             yield f"modalities: must name {' and '.join(roles)}, got {', '.join(self.modalities) or 'none'}"
+
+    @check
+    def _masks(self) -> Iterator[str]:
         for mask in self.masks:
             if mask not in MASKS[self.task]:
                 yield f"masks: a {self.task} has no {mask}; it may have: {', '.join(MASKS[self.task]) or 'none'}"
+
+    @check
+    def _unit(self) -> Iterator[str]:
         if self.dimension == 3 and self.unit != "mm":
             yield f"unit: must be 'mm' for three dimensions, got {self.unit!r}"
-        for name in sorted(set(self.source.packages) - set(self.source.files)):
-            yield f"source.packages.{name}: is not one of source.files, where its checksum stands"
+
+    @check
+    def _citation_left_open(self) -> Iterator[str]:
+        if self.citation is None and "citation" not in self.to_fill:
+            yield "citation: must not be empty, unless to_fill names it"
+
+    @check
+    def _source_left_open(self) -> Iterator[str]:
+        if self.source.url is None and "source" not in self.to_fill:
+            yield "source.url: must not be empty, unless to_fill names source"
+
+    @check
+    def _files_left_open(self) -> Iterator[str]:
+        if not self.source.files and "source" not in self.to_fill:
+            yield "source.files: must not be empty, unless to_fill names source"
+
+    @check
+    def _cases_left_open(self) -> Iterator[str]:
+        if not self.cases and "cases" not in self.to_fill:
+            yield "cases: must not be empty, unless to_fill names it"
+
+    @check
+    def _filled_citation(self) -> Iterator[str]:
+        if self.citation is not None and "citation" in self.to_fill:
+            yield "to_fill: names citation, which is filled; take it out"
+
+    @check
+    def _filled_draw(self) -> Iterator[str]:
+        if self.draw is not None and "draw" in self.to_fill:
+            yield "to_fill: names draw, which is filled; take it out"
+
+    @check
+    def _test_and_development(self) -> Iterator[str]:
         for case in sorted(set(self.development) & set(self.cases)):
             yield f"development: {case} is a test case too"
-        if self.task != "registration" and (self.warp or self.other_labels):
-            yield f"task: a {self.task} has neither a warp nor other_labels"
+
+    @check
+    def _drawn(self) -> Iterator[str]:
+        if self.draw is not None and self.draw.count is not None and len(self.cases) > self.draw.count:
+            yield f"cases: holds {len(self.cases)}, more than the {self.draw.count} that are drawn (draw.count)"
+
+    @check
+    def _of_a_registration(self) -> Iterator[str]:
+        if self.task != "registration" and (self.warp or self.other_labels or self.registration == "rigid"):
+            yield f"task: a {self.task} has neither a warp nor other_labels, and its registration is not rigid"
+
+    @check
+    def _names_of_a_segmentation(self) -> Iterator[str]:
+        if self.task == "segmentation" and not self.truth.labels:
+            yield "truth.labels: must name the structures that a segmentation is scored on"
+
+    @check
+    def _range_of_a_synthesis(self) -> Iterator[str]:
+        if self.task == "synthesis" and self.truth.dynamic_range is None and not self.to_fill:
+            yield "truth.dynamic_range: must be given for a synthesis, whose PSNR and SSIM rest on it"
+
+    @check
+    def _warp_is_synthetic(self) -> Iterator[str]:
+        if self.warp and self.truth.grade != "synthetic":
+            yield f"truth.grade: must be 'synthetic' where a known warp was applied, got {self.truth.grade!r}"
+
+    @check
+    def _tolerances(self) -> Iterator[str]:
+        tolerance = self.truth.tolerance_mm
+        named = set(tolerance) if isinstance(tolerance, dict) else set()
+        for name in sorted(named - set(self.truth.labels.values())):
+            yield f"truth.tolerance_mm.{name}: is not one of the structures of truth.labels"

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, PositiveInt, field_validator
+from pydantic import BeforeValidator, Field, PositiveInt
 
 from fidopt.descriptors.base import Descriptor, Name, Text, pattern, shown
+from fidopt.descriptors.contradictions import check
 from fidopt.descriptors.strict_yaml import parse_yaml, read_yaml
 from fidopt.errors import DescriptorError
 
@@ -36,6 +37,11 @@ def size_bytes(text: str) -> int | None:
     return int(float(found[1]) * _UNITS[found[2].lower()]) if found else None
 
 
+def _absent(key: str, path: str | None) -> Iterator[str]:
+    if path is not None and not Path(path).expanduser().is_file():
+        yield f"{key}: there is no file {path}"
+
+
 class Tls(Descriptor):
     """Certificates by which scheduler, workers and client know each other; every machine has them at the same paths.
 
@@ -51,6 +57,25 @@ class Tls(Descriptor):
     cert: Place
     key: Place
 
+    @check
+    def _ca_is_there(self) -> Iterator[str]:
+        yield from _absent("ca", self.ca)
+
+    @check
+    def _cert_is_there(self) -> Iterator[str]:
+        yield from _absent("cert", self.cert)
+
+    @check
+    def _key_is_there(self) -> Iterator[str]:
+        yield from _absent("key", self.key)
+
+
+def _folder(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    folder = Path(value).expanduser()
+    return {"ca": f"{folder}/ca.pem", "cert": f"{folder}/cert.pem", "key": f"{folder}/key.pem"}
+
 
 class Deployment(Descriptor):
     """What every kind of cluster has.
@@ -64,21 +89,7 @@ class Deployment(Descriptor):
     """
 
     kind: Text
-    tls: Tls | None = None
-
-    @field_validator("tls", mode="before")
-    @classmethod
-    def _folder(cls, value: object) -> object:
-        if not isinstance(value, str):
-            return value
-        folder = Path(value).expanduser()
-        return {"ca": f"{folder}/ca.pem", "cert": f"{folder}/cert.pem", "key": f"{folder}/key.pem"}
-
-    def problems(self) -> Iterator[str]:
-        """Yield the certificates that are not there."""
-        for key, path in self.tls.model_dump().items() if self.tls else ():
-            if not Path(path).expanduser().is_file():
-                yield f"tls.{key}: there is no file {path}"
+    tls: Annotated[Tls | None, BeforeValidator(_folder)] = None
 
 
 class Started(Deployment):
@@ -102,9 +113,8 @@ class Started(Deployment):
     task: Size = "256MiB"
     dashboard: Listen = "127.0.0.1:0"
 
-    def problems(self) -> Iterator[str]:
-        """Yield what is too small, and the certificates that are not there."""
-        yield from super().problems()
+    @check
+    def _room_for_a_worker(self) -> Iterator[str]:
         if self.memory is not None and (size_bytes(self.memory) or 0) < LEAST_MEMORY:
             yield f"memory: must be at least {LEAST_MEMORY >> 20}MiB, got {self.memory!r}"
 
@@ -142,13 +152,13 @@ class Ssh(Started):
     cores: PositiveInt
     memory: Size
 
-    def problems(self) -> Iterator[str]:
-        """Yield files that are not there, and what any cluster may have wrong."""
-        yield from super().problems()
-        for name in ("key", "known_hosts"):
-            path = getattr(self, name)
-            if path is not None and not Path(path).expanduser().is_file():
-                yield f"{name}: there is no file {path}"
+    @check
+    def _key_is_there(self) -> Iterator[str]:
+        yield from _absent("key", self.key)
+
+    @check
+    def _known_hosts_are_there(self) -> Iterator[str]:
+        yield from _absent("known_hosts", self.known_hosts)
 
 
 class Slurm(Started):
@@ -208,9 +218,8 @@ class Kubernetes(Started):
     claim: Name | None = None
     mount: Place = "/data"
 
-    def problems(self) -> Iterator[str]:
-        """Yield what any cluster may have wrong, and TLS, which pods are not handed."""
-        yield from super().problems()
+    @check
+    def _no_tls_between_pods(self) -> Iterator[str]:
         if self.tls is not None:
             yield "tls: is not set up inside Kubernetes, whose pods talk over the cluster's own network; remove it"
 
@@ -229,9 +238,8 @@ class Address(Deployment):
         str, pattern(r"^(?:tcp|tls)://\S+:[0-9]{1,5}$", "a scheduler's address such as tcp://127.0.0.1:8786")
     ]
 
-    def problems(self) -> Iterator[str]:
-        """Yield certificates that are missing, or that the address does not ask for."""
-        yield from super().problems()
+    @check
+    def _tls_as_addressed(self) -> Iterator[str]:
         if (self.tls is not None) != self.address.startswith("tls://"):
             yield f"tls: goes with an address of tls://HOST:PORT and with no other, got {self.address}"
 

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from pydantic import Field, PositiveInt
 
 from fidopt.descriptors.base import Descriptor, Dimension, File, Name, Text
+from fidopt.descriptors.contradictions import check
 from fidopt.descriptors.dataset import Mask, Task
 
 #: Licences of code and weights under which a method is ranked, by SPDX identifier.
@@ -108,7 +109,7 @@ class Method(File):
     reference: Text
     variants: dict[Name, Variant] = Field(default_factory=dict)
 
-    def problems(self) -> Iterator[str]:
-        """Yield the keys that contradict each other."""
+    @check
+    def _every_or_some(self) -> Iterator[str]:
         if "*" in self.modalities and len(self.modalities) > 1:
             yield f'modalities: must be ["*"] alone or a list of modalities, got {list(self.modalities)}'

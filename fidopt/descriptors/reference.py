@@ -8,6 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from fidopt.descriptors.base import File, Text, pattern
+from fidopt.descriptors.contradictions import check
 
 #: The two letters an axis may begin at, and the world axis (LPS) it runs along.
 ENDS = {"r": (0, 1.0), "l": (0, -1.0), "a": (1, 1.0), "p": (1, -1.0), "i": (2, 1.0), "s": (2, -1.0)}
@@ -38,10 +39,13 @@ class ImageReference(File):
     unit: Text | None = None
     axes: Axes | None = None
 
-    def problems(self) -> Iterator[str]:
-        """Yield the keys that contradict themselves."""
+    @check
+    def _each_axis_once(self) -> Iterator[str]:
         if self.axes is not None and len({ENDS[letter][0] for letter in self.axes}) != 3:
             yield f"axes: must name each of left-right, front-back and up-down once, got {self.axes!r}"
+
+    @check
+    def _inside(self) -> Iterator[str]:
         if self.file.startswith(("/", "..")) or "/../" in self.file:
             yield f"file: must lie in the folder of the source files, got {self.file!r}"
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import date as Date  # noqa: N812 - the field below is called date
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, NonNegativeFloat, NonNegativeInt, PositiveInt
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt
 
-from fidopt.descriptors.base import Descriptor, Digest, File, Name, Text, pattern
+from fidopt.descriptors.base import Day, Descriptor, Digest, File, Name, Text, pattern
+from fidopt.descriptors.contradictions import check
 
 #: A method's name, or ``METHOD@VARIANT``; a scored NAME need not be a method here.
 LineName = Annotated[
@@ -20,15 +20,6 @@ LineName = Annotated[
 ]
 #: The step that failed: making the environment, run.sh, its time limit, reading its field, scoring it.
 Stage = Literal["setup", "run", "timeout", "field", "score"]
-
-
-def _day(value: str) -> str:
-    try:
-        Date.fromisoformat(value)
-    except ValueError:
-        msg = "must be a day like 2026-11-30"
-        raise ValueError(msg) from None
-    return value
 
 
 class Failure(Descriptor):
@@ -78,8 +69,14 @@ class Row(Descriptor):
     threads: PositiveInt | None = None
     method_version: str | None = None
     fidopt_version: Text
-    date: Annotated[str, AfterValidator(_day)]
+    date: Day
     error: Failure | None = None
+
+    @check
+    def _null_for_a_reason(self) -> Iterator[str]:
+        for metric, value in self.metrics.items():
+            if value is None and metric not in self.reasons and self.error is None:
+                yield f"metrics.{metric}: is null, so reasons.{metric} must say why"
 
 
 class Rows(File):
@@ -99,10 +96,3 @@ class Rows(File):
     machine: Name
     checksums: Digest
     rows: dict[Name, Row] = Field(default_factory=dict)
-
-    def problems(self) -> Iterator[str]:
-        """Yield the metrics that are null without a reason."""
-        for case, row in self.rows.items():
-            for metric, value in row.metrics.items():
-                if value is None and metric not in row.reasons and row.error is None:
-                    yield f"rows.{case}.metrics.{metric}: is null, so rows.{case}.reasons.{metric} must say why"

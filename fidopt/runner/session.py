@@ -134,7 +134,7 @@ def run_dataset(
         When a case is not built, or the method's environment cannot be made.
     """
     chosen = methods.find(name, roots)
-    dataset = corpus.dataset(dataset_name, roots)
+    dataset = corpus.filled(corpus.dataset(dataset_name, roots))
     methods.refuse_unfit(chosen, dataset)
     wanted = corpus.cases(dataset, cases, roots)
     for case in wanted:

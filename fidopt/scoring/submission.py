@@ -156,7 +156,7 @@ def score(
         Its ``error`` says why where the field cannot be scored; its metrics are then the unregistered pair's.
     """
     where = roots or resources.roots()
-    described = corpus.dataset(dataset, where) if isinstance(dataset, str) else dataset
+    described = corpus.filled(corpus.dataset(dataset, where) if isinstance(dataset, str) else dataset)
     built = corpus.case(described, case, where)
     found: DisplacementField | None
     failure: Failure | None = None

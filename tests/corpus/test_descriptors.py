@@ -135,18 +135,59 @@ def test_keys_that_contradict_each_other_are_said_together(sound):
         "modalities",
         "masks",
         "unit",
-        "source.packages.b",
         "development",
+        "source.packages.b",
     ]
 
 
 def test_a_tolerance_may_be_one_a_structure(sound):
-    read = parse(
-        Dataset, json.dumps(sound | {"truth": sound["truth"] | {"tolerance_mm": {"liver": 2, "aorta": 1.5}}}), where="f"
-    )
+    truth = sound["truth"] | {"labels": {"1": "liver", "2": "aorta"}, "tolerance_mm": {"liver": 2, "aorta": 1.5}}
+    read = parse(Dataset, json.dumps(sound | {"truth": truth}), where="f")
     assert read.truth.tolerance_mm == {"liver": 2.0, "aorta": 1.5}
-    (found,) = problems(sound, truth=sound["truth"] | {"tolerance_mm": {"liver": 0}})
+    (found,) = problems(sound, truth=truth | {"tolerance_mm": {"liver": 0}})
     assert found == 'dataset.json: truth.tolerance_mm: must be positive for every structure, got {"liver": 0}'
+    (found,) = problems(sound, truth=truth | {"tolerance_mm": {"lung": 1}})
+    assert found == "dataset.json: truth.tolerance_mm.lung: is not one of the structures of truth.labels"
+
+
+def test_what_is_left_to_fill_may_be_null_and_nothing_else(sound):
+    open_ = {"source": None, "cases": None, "citation": None, "development": None}
+    read = parse(Dataset, json.dumps(sound | open_ | {"to_fill": ["source", "cases", "citation"]}), where="f")
+    assert (read.source.url, read.cases, read.citation, read.development) == (None, {}, None, ())
+    assert parse(Dataset, dump(read), where="f") == read
+    found = problems(sound, **open_)
+    assert [problem.split(": ")[1] for problem in found] == ["citation", "source.url", "source.files", "cases"]
+    assert "unless to_fill names source" in found[1]
+    (found,) = problems(sound, to_fill=["title"])
+    assert "to_fill.0: must be 'source', 'cases'" in found
+    (found,) = problems(sound, to_fill=["citation"])
+    assert found == "dataset.json: to_fill: names citation, which is filled; take it out"
+
+
+LEGACY = {"transform": "affine", "from": "the labels' centres", "left": {"dice": [0.34, 0.3, 0.38]}, "note": None}
+
+
+def test_a_legacy_alignment_says_what_it_left(sound):
+    alignment = {"mode": "elastix-rigid", "legacy": LEGACY}
+    dataset = parse(Dataset, json.dumps(sound | {"alignment": alignment}), where="f")
+    read = dataset.alignment.legacy
+    assert (read.transform, read.computed_from, read.left.dice) == ("affine", "the labels' centres", (0.34, 0.3, 0.38))
+    assert json.loads(dump(dataset))["alignment"]["legacy"]["from"] == "the labels' centres"
+    left = {"dice": [0.34, 0.4, None], "tre": [2.0, None, 1.0], "hd95": [-1.0, None, None]}
+    found = problems(sound, alignment=alignment | {"legacy": LEGACY | {"left": left}})
+    assert [problem.split(": ")[1] for problem in found] == [
+        "alignment.legacy.left.hd95.0",
+        "alignment.legacy.left.dice",
+        "alignment.legacy.left.tre",
+    ]
+
+
+def test_a_check_that_is_missed_is_explained(sound):
+    checks = {"people": True, "dense": False, "room": True, "date": "2026-10-11"}
+    (found,) = problems(sound, checks=checks)
+    assert found == "dataset.json: checks.reason: must say why a check is missed"
+    (found,) = problems(sound, checks=checks | {"reason": "one pair", "date": "2026-13-11"})
+    assert found == 'dataset.json: checks.date: must be a day like 2026-11-30, got "2026-13-11"'
 
 
 def test_a_descriptor_does_not_change_after_reading(sound):
