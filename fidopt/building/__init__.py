@@ -13,11 +13,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from fidopt.building.archives import unpack
     from fidopt.building.assembly import Built, build
     from fidopt.building.records import record
     from fidopt.building.verification import Difference, built_cases, verify
 
-__all__ = ["Built", "Difference", "build", "built_cases", "record", "verify"]
+__all__ = ["Built", "Difference", "build", "built_cases", "record", "unpack", "verify"]
 
 _MODULES = {
     "Built": "assembly",
@@ -25,6 +26,7 @@ _MODULES = {
     "build": "assembly",
     "built_cases": "verification",
     "record": "records",
+    "unpack": "archives",
     "verify": "verification",
 }
 
