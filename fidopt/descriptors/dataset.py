@@ -14,8 +14,21 @@ from fidopt.descriptors.truth import Checks, Truth
 
 Task = Literal["registration", "segmentation", "synthesis"]
 Mask = Literal["fixed_mask", "moving_mask", "mask"]
-#: What a dataset may be described without: ``layout`` is how the provider's archive is laid out, and so prepare.py.
-Fillable = Literal["source", "cases", "citation", "draw", "development", "truth.error_mm", "layout"]
+#: What a dataset may be described without. ``layout`` is how the provider's archive is laid out, and so prepare.py; of
+#: ``modalities``, ``alignment.mode`` and ``truth.grade`` what stands there is a first guess that nobody has confirmed.
+Fillable = Literal[
+    "source",
+    "cases",
+    "citation",
+    "draw",
+    "development",
+    "modalities",
+    "alignment.mode",
+    "truth.grade",
+    "truth.labels",
+    "truth.error_mm",
+    "layout",
+]
 #: The images of a case, by task: the keys of ``modalities``, and the stems of the case's files.
 ROLES: dict[Task, tuple[str, ...]] = {
     "registration": ("fixed", "moving"),
@@ -30,6 +43,8 @@ MASKS: dict[Task, tuple[Mask, ...]] = {
 }
 
 Modality = Annotated[str, pattern(r"^[a-z][a-z0-9_]*$", "a short name of lower-case letters, digits and '_'")]
+#: A pair in Learn2Reg's file names: two subjects, or subject and image of both sides.
+LEARN2REG = r"^[0-9]{4}_[0-9]{4}(_[0-9]{4}_[0-9]{4})?$"
 SetName = Annotated[str, pattern(r"^[a-z][a-z0-9]*$", "a short name of lower-case letters and digits")]
 
 
@@ -83,12 +98,14 @@ class Source(Descriptor):
 
 
 class CaseEntry(Descriptor):
-    """A case: the source it is drawn from, its pair in Learn2Reg's numbering, and whose images they are."""
+    """A case: the source it is drawn from, its pair in Learn2Reg's numbering, and whose images they are.
+
+    Learn2Reg names a pair by its two subjects (``0001_0004``), or by subject and image where a subject has several
+    (``0011_0001_0011_0000``).
+    """
 
     source: Text
-    learn2reg: Annotated[str, pattern(r"^[0-9]{4}_[0-9]{4}$", "Learn2Reg's two numbers, as in '0001_0001'")] | None = (
-        None
-    )
+    learn2reg: Annotated[str, pattern(LEARN2REG, "Learn2Reg's numbers, as in '0001_0001'")] | None = None
     subjects: tuple[Text, ...] = Field(min_length=1)
 
 
