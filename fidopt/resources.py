@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import socket
 from collections.abc import Iterator
@@ -56,9 +57,12 @@ class Roots:
             candidate = root / kind / name
             if name == candidate.name != ".." and candidate.exists():
                 return candidate
-        known = ", ".join(sorted({p.name for p in self.each(kind)})) or "none"
+        known = sorted({p.name for p in self.each(kind)})
         looked = ", ".join(str(root / kind) for root in self.share)
-        msg = f"{kind}: there is no {name!r} in {looked}; there are: {known}"
+        spelled = {one.lower(): one for one in known}
+        close = difflib.get_close_matches(name.lower(), spelled, n=1)
+        meant = f"; did you mean {spelled[close[0]]!r}?" if close else ""
+        msg = f"{kind}: there is no {name!r} in {looked}{meant}; there are: {', '.join(known) or 'none'}"
         raise UsageError(msg)
 
     def each(self, kind: str, pattern: str = "*/") -> Iterator[Path]:

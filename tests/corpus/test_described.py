@@ -169,3 +169,10 @@ def test_nothing_is_ranked_under_a_licence_that_nobody_looked_up(catalogue):
 def test_a_dataset_that_is_only_described_is_refused_with_what_is_missing(catalogue):
     with pytest.raises(UsageError, match=r"FIRE is described and not filled yet: .* source, cases, draw"):
         corpus.filled(catalogue["FIRE"])
+
+
+def test_a_misspelled_name_among_many_is_answered_with_the_nearest():
+    with pytest.raises(UsageError, match=r"there is no 'mindboggle' in .*; did you mean 'Mindboggle101'\?; there are: "):
+        corpus.dataset("mindboggle", resources.roots())
+    with pytest.raises(UsageError, match=r"there is no 'xyz123' in [^;]*; there are: "):
+        corpus.dataset("xyz123", resources.roots())
