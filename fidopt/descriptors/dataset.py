@@ -10,12 +10,14 @@ from pydantic import BeforeValidator, Field, NonNegativeInt, PositiveInt
 from fidopt.descriptors.alignment import Alignment
 from fidopt.descriptors.base import DISTINCT, Descriptor, Digest, Dimension, File, Name, Text, pattern
 from fidopt.descriptors.contradictions import check
+from fidopt.descriptors.spdx import Spdx
 from fidopt.descriptors.truth import Checks, Truth
 
 Task = Literal["registration", "segmentation", "synthesis"]
 Mask = Literal["fixed_mask", "moving_mask", "mask"]
 #: What a dataset may be described without. ``layout`` is how the provider's archive is laid out, and so prepare.py; of
-#: ``modalities``, ``alignment.mode`` and ``truth.grade`` what stands there is a first guess that nobody has confirmed.
+#: ``modalities``, ``alignment.mode`` and ``truth.grade`` what stands there is a first guess that nobody has confirmed,
+#: and of ``spdx`` it is LicenseRef-to-fill, which allows nothing.
 Fillable = Literal[
     "source",
     "cases",
@@ -23,6 +25,7 @@ Fillable = Literal[
     "draw",
     "development",
     "modalities",
+    "spdx",
     "alignment.mode",
     "truth.grade",
     "truth.labels",
@@ -163,7 +166,7 @@ class Dataset(File):
     registration: Literal["deformable", "rigid"] = "deformable"
     modalities: dict[str, Modality]
     masks: Annotated[tuple[Mask, ...], DISTINCT] = ()
-    spdx: Text
+    spdx: Spdx
     citation: Text | None = None
     source: Source = Field(default_factory=Source)
     cases: dict[Name, CaseEntry] = Field(default_factory=dict)

@@ -10,36 +10,14 @@ from pydantic import Field, PositiveInt
 from fidopt.descriptors.base import Descriptor, Dimension, File, Name, Text
 from fidopt.descriptors.contradictions import check
 from fidopt.descriptors.dataset import Mask, Task
-
-#: Licences of code and weights under which a method is ranked, by SPDX identifier.
-OPEN_LICENCES = frozenset(
-    {
-        "0BSD",
-        "Apache-2.0",
-        "BSD-2-Clause",
-        "BSD-3-Clause",
-        "BSD-4-Clause",
-        "CC0-1.0",
-        "ISC",
-        "MIT",
-        "MIT-0",
-        "Unlicense",
-        "Zlib",
-    }
-)
+from fidopt.descriptors.spdx import Spdx
 
 
 class Licence(Descriptor):
     """The terms of a method's code and, where it has any, of its trained weights, as SPDX expressions."""
 
-    code: Text
-    weights: Text | None = None
-
-    @property
-    def open(self) -> bool:
-        """Whether the protocol ranks a method under these terms: every part under an open licence it names."""
-        parts = f"{self.code} AND {self.weights}" if self.weights else self.code
-        return all(part in OPEN_LICENCES for part in parts.replace("(", " ").replace(")", " ").split() if part != "AND")
+    code: Spdx
+    weights: Spdx | None = None
 
 
 class Variant(Descriptor):

@@ -139,8 +139,9 @@ def _method(name: str, roots: Roots) -> Method | None:
 
 def _dataset_notes(dataset: Dataset, others: Sequence[Rows], *, shown: Sequence[str]) -> tuple[str, ...]:
     notes = [f"truth: {dataset.truth.grade} ({dataset.truth.by})"]
-    if not corpus.is_open(dataset.spdx):
-        notes.append(f"its licence ({dataset.spdx}) is not open to every use: ranked apart, in no official leaderboard")
+    terms = corpus.data_terms(dataset.spdx)
+    if not terms.ranked:
+        notes.append(f"its licence {terms.reason}: ranked apart, in no official leaderboard")
     unranked = [metric for metric in dataset.unranked if metric in shown]
     if unranked:
         notes.append(f"shown and not ranked: {', '.join(unranked)}")

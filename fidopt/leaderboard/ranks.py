@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 from statistics import fmean
 
+from fidopt import corpus
 from fidopt.descriptors.dataset import Dataset
 from fidopt.descriptors.method import Method
 from fidopt.leaderboard.lines import MAIN, RANKED, UNREGISTERED, BoardLine, better_by, is_higher_better
@@ -26,12 +27,11 @@ def why_unranked(line: BoardLine, method: Method | None) -> str | None:
     if method is None:
         return "no method.json describes it"
     variant = line.method.partition("@")[2]
+    terms = corpus.method_terms(method.licence.code, method.licence.weights)
     barriers = {
         "its settings were chosen for a task (tier 2)": bool(variant)
         and (variant not in method.variants or method.variants[variant].tier == 2),
-        f"its licence is not open ({method.licence.code}, weights {method.licence.weights or 'none'})": (
-            not method.licence.open
-        ),
+        f"its licence {terms.reason}": not terms.ranked,
         f"it has no row for {len(line.missing)} of {line.cases + len(line.missing)} cases": bool(line.missing),
         "it failed on every case": line.failures == line.cases,
     }

@@ -1,4 +1,4 @@
-"""Datasets are found by name, cases by what lies in their folder, licences by what they say."""
+"""Datasets are found by name, cases by what lies in their folder."""
 
 from __future__ import annotations
 
@@ -8,26 +8,6 @@ import pytest
 
 from fidopt import corpus, resources
 from fidopt.errors import DescriptorError, MissingError, UsageError
-
-
-@pytest.mark.parametrize(
-    ("spdx", "open_"),
-    [
-        ("CC-BY-4.0", True),
-        ("CC0-1.0 AND MIT", True),
-        ("(Apache-2.0 AND CC-BY-SA-4.0)", True),
-        ("CC-BY-NC-4.0", False),
-        ("CC-BY-4.0 AND CC-BY-NC-4.0", False),
-        ("CC-BY-4.0 OR CC-BY-NC-4.0", False),
-        ("GPL-2.0-only WITH Classpath-exception-2.0", False),
-        ("LicenseRef-MNI-ICBM152", False),
-        ("cc-by-4.0", False),
-        ("AND", False),
-        ("", False),
-    ],
-)
-def test_a_licence_is_open_when_every_part_of_it_is(spdx, open_):
-    assert corpus.is_open(spdx) is open_
 
 
 def test_an_unknown_dataset_or_case_is_refused_with_those_there_are(make):

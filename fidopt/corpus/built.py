@@ -1,121 +1,21 @@
-"""The corpus: its datasets, their cases on disk, and the licences that let a dataset onto a leaderboard."""
+"""Cases as they lie on disk: what a method may be handed, and what it is scored on."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fidopt.descriptors.base import load, shown
-from fidopt.descriptors.checksums import Checksums
 from fidopt.descriptors.dataset import ROLES, Dataset
-from fidopt.errors import DescriptorError, MissingError, UsageError
+from fidopt.errors import MissingError, UsageError
 from fidopt.resources import Roots
 
 if TYPE_CHECKING:
     from blocks.grid import Grid
 
-#: Open licences of data that allow commercial use, by SPDX identifier: every part of a dataset's ``spdx`` must be one
-#: for the dataset to enter an official leaderboard or a public release.
-LICENCES = frozenset(
-    {
-        "0BSD",
-        "Apache-2.0",
-        "BSD-2-Clause",
-        "BSD-3-Clause",
-        "CC-BY-2.0",
-        "CC-BY-2.5",
-        "CC-BY-3.0",
-        "CC-BY-4.0",
-        "CC-BY-SA-3.0",
-        "CC-BY-SA-4.0",
-        "CC0-1.0",
-        "CDLA-Permissive-1.0",
-        "CDLA-Permissive-2.0",
-        "ISC",
-        "MIT",
-        "ODC-By-1.0",
-        "PDDL-1.0",
-        "Unlicense",
-        "Zlib",
-    }
-)
-
 #: A label map or a set of landmarks on both sides: fixed, moving.
 Pair = tuple[Path, Path]
-
-
-def is_open(spdx: str) -> bool:
-    """Whether every part of a licence expression is one of :data:`LICENCES`.
-
-    Only identifiers joined by ``AND`` are taken apart: where terms can be chosen with ``OR``, or an exception is made
-    with ``WITH``, the answer is no, since guessing wrong would publish what may not be.
-    """
-    parts = spdx.replace("(", " ").replace(")", " ").split()
-    return bool(parts) and all(part in LICENCES for part in parts if part != "AND") and parts[0] != "AND"
-
-
-def dataset(name: str, roots: Roots) -> Dataset:
-    """Return a dataset's descriptor, from the first share that has it.
-
-    Raises
-    ------
-    UsageError
-        When there is no such dataset; the message lists those there are.
-    DescriptorError
-        With every problem of its dataset.json.
-    """
-    path = dataset_folder(name, roots) / "dataset.json"
-    found = load(Dataset, path)
-    if found.name != name:
-        raise DescriptorError([f"{shown(path)}: name: must be that of its folder, {name!r}, got {found.name!r}"])
-    return found
-
-
-def filled(dataset: Dataset, *, apart_from: Collection[str] = ()) -> Dataset:
-    """Return a dataset whose descriptor leaves nothing open that is needed.
-
-    Parameters
-    ----------
-    apart_from
-        Keys of ``to_fill`` that may be open.
-
-    Raises
-    ------
-    UsageError
-        When its descriptor leaves another key to fill; the message names them.
-    """
-    missing = [key for key in dataset.to_fill if key not in apart_from]
-    if missing:
-        msg = (
-            f"{dataset.name} is described and not filled yet: its dataset.json leaves open {', '.join(missing)}; "
-            f"fill them in and take them out of to_fill"
-        )
-        raise UsageError(msg)
-    return dataset
-
-
-def datasets(roots: Roots) -> list[Dataset]:
-    """Return every dataset's descriptor, in the order of their names."""
-    folders = (path for path in roots.each("datasets") if (path / "dataset.json").is_file())
-    return [dataset(name, roots) for name in sorted(path.name for path in folders)]
-
-
-def dataset_folder(name: str, roots: Roots) -> Path:
-    """Return the folder that holds a dataset's descriptor, prepare.py and checksums.json."""
-    return roots.find("datasets", name)
-
-
-def alignment_path(dataset: Dataset, case: str, roots: Roots) -> Path:
-    """Return where the transform that aligns a case's moving image is stored, whether it exists or not."""
-    return dataset_folder(dataset.name, roots) / "alignment" / f"{case}.tfm"
-
-
-def checksums(name: str, roots: Roots) -> Checksums | None:
-    """Return the recorded checksums of a dataset, or None where none were recorded."""
-    path = dataset_folder(name, roots) / "checksums.json"
-    return load(Checksums, path) if path.is_file() else None
 
 
 def case_dir(roots: Roots, dataset: Dataset | str, case: str) -> Path:

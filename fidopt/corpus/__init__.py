@@ -1,0 +1,25 @@
+"""The corpus: its datasets, their cases on disk, and the licences that let a dataset onto a leaderboard."""
+
+from fidopt.corpus.built import Case, Pair, case, case_dir, case_names, cases
+from fidopt.corpus.finding import alignment_path, checksums, dataset, dataset_folder, datasets, filled
+from fidopt.corpus.licences import LICENCES, METHOD_LICENCES, Terms, data_terms, method_terms
+
+__all__ = [
+    "LICENCES",
+    "METHOD_LICENCES",
+    "Case",
+    "Pair",
+    "Terms",
+    "alignment_path",
+    "case",
+    "case_dir",
+    "case_names",
+    "cases",
+    "checksums",
+    "data_terms",
+    "dataset",
+    "dataset_folder",
+    "datasets",
+    "filled",
+    "method_terms",
+]
