@@ -15,7 +15,8 @@ import psutil
 
 from fidopt import __version__
 from fidopt.building.contents import read_contents
-from fidopt.building.deformation import draw, read_recipe, recipe_path, refuse_folding, transform_text
+from fidopt.building.deformation import draw, read_recipe, recipe_path, transform_text
+from fidopt.building.folding import refuse_folding
 from fidopt.building.moved import move
 from fidopt.building.prepared import entries, prepare
 from fidopt.building.provider import stage
@@ -196,7 +197,7 @@ def _assemble(dataset: Dataset, name: str, prepared: Path, folder: Path, *, root
         moving = grid_of(contents.images["moving"])
         key = f"{dataset.name}:{name}"
         deformation = draw(recipe, moving, name=key)
-        refuse_folding(deformation, moving)
+        refuse_folding(deformation.transform, moving)
         contents = move(contents, deformation, recipe, name=key)
         text = transform_text(deformation.transform)
     write_contents(contents, folder)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -19,6 +20,7 @@ from pydantic import Field, NonNegativeInt, PositiveInt
 from blocks.grid import Grid
 from blocks.transforms import BSpline
 from fidopt.building.appearance import Appearance
+from fidopt.building.folding import STEEPEST, STILL_LAYERS, least_determinant, steepness
 from fidopt.descriptors.base import File, load
 from fidopt.descriptors.dataset import Dataset
 from fidopt.errors import InputError, MissingError
@@ -26,18 +28,10 @@ from fidopt.resources import Roots
 
 Floats = npt.NDArray[np.float64]
 
-#: Largest sum, over a row of the gradient, that coefficients of at most one control distance can give a cubic B-spline
-#: displacement of so many dimensions. Below one over it, such a transform is one-to-one: Choi and Lee, "Injectivity
-#: conditions of 2D and 3D uniform cubic B-spline functions", Graphical Models 62 (2000), whose constants these are.
-STEEPEST = {2: 2.046392675, 3: 2.479472335}
 #: Largest steepness taken: how far from one the construction stays.
 MOST_STEEP = 0.9
 #: How close, in voxels, a point's pair must be to its exact place.
 PAIR_TOLERANCE = 1e-6
-#: Layers of still control points around the others, so that the displacement ends smoothly inside the lattice.
-_STILL_LAYERS = 3
-#: Most points at which the Jacobian determinant is measured.
-_MEASURED = 1 << 14
 
 
 class Recipe(File):
@@ -118,22 +112,25 @@ class Deformation:
     ----------
     transform
         T, from the built moving image's world to the prepared one's.
-    steepness
-        Bound of the displacement's gradient, as the largest sum of a row in the lattice's axes; less than one.
     """
 
     transform: BSpline
-    steepness: float
+
+    @cached_property
+    def steepness(self) -> float:
+        """Bound of the displacement's gradient, from the coefficients (:func:`fidopt.building.folding.steepness`)."""
+        return steepness(self.transform)
 
     @property
     def least_determinant(self) -> float:
-        """What no Jacobian determinant goes below, by construction: its eigenvalues lie in 1 +- steepness."""
-        return float((1.0 - self.steepness) ** self.transform.ndim)
+        """What no Jacobian determinant goes below."""
+        return least_determinant(self.transform)
 
     def inverse(self, points: npt.ArrayLike, *, tolerance: float) -> Floats:
         """Return T^-1 of world points (n, ndim), within ``tolerance``.
 
-        Each step y <- y + x - T(y) takes the error down by the steepness, since that bounds the slope of y - T(y).
+        Each step y <- y + x - T(y) takes the error down by the steepness, since that bounds the slope of y - T(y), and
+        what is left of it is at most the last miss over one minus the steepness.
 
         Raises
         ------
@@ -142,9 +139,12 @@ class Deformation:
         """
         goal = np.asarray(points, dtype=np.float64)
         found = goal.copy()
-        for _ in range(math.ceil(math.log(1e-16) / math.log(self.steepness)) + 8):
+        steps = 8 + (math.ceil(math.log(1e-16) / math.log(self.steepness)) if 0 < self.steepness < 1 else 0)
+        # The bound is of the largest component along the lattice's axes, and the tolerance of one along the world's.
+        close = tolerance * (1.0 - self.steepness) / math.sqrt(self.transform.ndim)
+        for _ in range(steps):
             miss = goal - self.transform.points(found)
-            if np.abs(miss).max(initial=0.0) <= tolerance * (1.0 - self.steepness):
+            if np.linalg.norm(miss, axis=-1).max(initial=0.0) <= close:
                 return found
             found = found + miss
         msg = f"the deformation's inverse is not found to {tolerance:g}; give it a smaller reach or a larger distance"
@@ -181,39 +181,7 @@ def draw(recipe: Recipe, grid: Grid, *, name: str) -> Deformation:
     sign = random.integers(0, 1, size=shape, endpoint=True) * 2 - 1
     coefficients = np.where(active, size * sign * recipe.reach, 0.0)
     world = np.einsum("ij,j...->i...", grid.direction_matrix, coefficients)
-    steepness = STEEPEST[grid.ndim] * recipe.reach / recipe.distance
-    return Deformation(BSpline(lattice, world), steepness)
-
-
-def refuse_folding(deformation: Deformation, grid: Grid) -> float:
-    """Measure the smallest Jacobian determinant over a grid's voxels, and refuse one below the construction's bound.
-
-    Returns
-    -------
-    float
-        The smallest determinant measured.
-
-    Raises
-    ------
-    InputError
-        When it is below the bound, which would mean that the deformation is not what it was built to be.
-    """
-    step = max(1, math.ceil((math.prod(grid.shape) / _MEASURED) ** (1 / grid.ndim)))
-    index = np.stack(np.meshgrid(*[np.arange(0, n, step) for n in grid.shape], indexing="ij"), axis=-1)
-    points = grid.world(index.reshape(-1, grid.ndim))
-    reach = 1e-3 * min(grid.spacing)
-    columns = [
-        deformation.transform.points(points + shift) - deformation.transform.points(points - shift)
-        for shift in np.eye(grid.ndim) * reach
-    ]
-    smallest = float(np.linalg.det(np.stack(columns, axis=-1) / (2 * reach)).min())
-    if not smallest >= deformation.least_determinant - 1e-9:
-        msg = (
-            f"the deformation's Jacobian determinant goes down to {smallest:g}, below the "
-            f"{deformation.least_determinant:g} it is built to stay above; it cannot be a truth"
-        )
-        raise InputError(msg)
-    return smallest
+    return Deformation(BSpline(lattice, world))
 
 
 def transform_text(transform: BSpline) -> str:
@@ -233,7 +201,7 @@ def transform_text(transform: BSpline) -> str:
 def _lattice(recipe: Recipe, grid: Grid) -> tuple[Grid, npt.NDArray[np.bool_]]:
     """Return the control points around an image's centre, along its axes, and which of them move."""
     extent = np.array(grid.shape) * np.array(grid.spacing[::-1])
-    counts = np.ceil(extent / recipe.distance).astype(int) + 1 + 2 * _STILL_LAYERS
+    counts = np.ceil(extent / recipe.distance).astype(int) + 1 + 2 * STILL_LAYERS
     middle = grid.world((np.array(grid.shape) - 1) / 2)
     half = (counts[::-1] - 1) / 2 * recipe.distance
     # Rounded, so that the last bit of a product does not decide where the lattice is.

@@ -33,9 +33,9 @@ from fidopt.building.deformation import (
     draw,
     read_recipe,
     recipe_path,
-    refuse_folding,
     transform_text,
 )
+from fidopt.building.folding import refuse_folding
 from fidopt.building.moved import moved_points, pairs_within
 from fidopt.building.prepared import entries
 from fidopt.building.stores import refuse_different, write_points
@@ -188,7 +188,7 @@ def _deformation(case: LargeCase, contents: Contents) -> Deformation | None:
         raise InputError(msg)
     grid = world_grid(grid_of(contents.images["moving"]))
     deformation = draw(case.recipe, grid, name=case.key)
-    refuse_folding(deformation, grid)
+    refuse_folding(deformation.transform, grid)
     return deformation
 
 
