@@ -160,10 +160,10 @@ def test_images_of_two_dimensions_are_in_pixels_or_in_the_providers_unit(catalog
 
 
 def test_nothing_is_ranked_under_a_licence_that_nobody_looked_up(catalogue):
-    unknown = [d for d in catalogue.values() if "to-fill" in d.spdx]
-    assert unknown
-    assert not any(corpus.is_open(d.spdx) for d in unknown)
-    assert all(d.to_fill for d in unknown)
+    unknown = [d for d in catalogue.values() if "spdx" in d.to_fill]
+    assert len(unknown) == 75
+    assert {d.spdx for d in unknown} == {"LicenseRef-to-fill"}
+    assert not corpus.data_terms("LicenseRef-to-fill").ranked
 
 
 def test_a_dataset_that_is_only_described_is_refused_with_what_is_missing(catalogue):
@@ -172,7 +172,7 @@ def test_a_dataset_that_is_only_described_is_refused_with_what_is_missing(catalo
 
 
 def test_a_misspelled_name_among_many_is_answered_with_the_nearest():
-    with pytest.raises(UsageError, match=r"there is no 'mindboggle' in .*; did you mean 'Mindboggle101'\?; there are: "):
+    with pytest.raises(UsageError, match=r"there is no 'mindboggle' in .*; did you mean 'Mindboggle101'\?; there are"):
         corpus.dataset("mindboggle", resources.roots())
     with pytest.raises(UsageError, match=r"there is no 'xyz123' in [^;]*; there are: "):
         corpus.dataset("xyz123", resources.roots())
