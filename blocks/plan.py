@@ -99,15 +99,10 @@ def read_boxes(
     if region.empty:
         return []
     stages = localised(transform, fixed, region=region)
-    boxes = []
-    for piece in pieces(region, whole=_straight(stages, fixed, moving)):
-        box = AffineBox.of(fixed, piece)
-        for stage in stages:
-            box = stage.bound(box)
-        found = touched(*box.index_hull(moving), moving.shape, interpolation)
-        if not found.empty:
-            boxes.append(found)
-    return boxes
+    box = AffineBox.each(fixed, pieces(region, whole=_straight(stages, fixed, moving)))
+    for stage in stages:
+        box = stage.bound(box)
+    return touched(*box.index_hull(moving), moving.shape, interpolation)
 
 
 def around(boxes: Sequence[Region], ndim: int) -> Region:
@@ -165,32 +160,33 @@ def pieces(region: Region, *, whole: bool) -> list[Region]:
     return [Region(tuple(a for a, _ in spans), tuple(b for _, b in spans)) for spans in product(*cuts)]
 
 
-def touched(lower: Floats, upper: Floats, shape: tuple[int, ...], interpolation: Interpolation) -> Region:
-    """Return the voxels of an image that points between two continuous indices read, clipped to the image.
+def touched(lower: Floats, upper: Floats, shape: tuple[int, ...], interpolation: Interpolation) -> list[Region]:
+    """Return the voxels of an image that points between continuous indices read, clipped to it; those of none left out.
 
     Parameters
     ----------
     lower, upper
-        (ndim,; x, y, z) corners of a box of continuous indices, both included.
+        (boxes, ndim; x, y, z) corners of boxes of continuous indices, both included.
     shape
         The image's, array order.
     interpolation
         Says how far around a point is read.
     """
     before, after = REACH[interpolation]
-    start, stop = [], []
-    for low, high, size in zip(lower[::-1], upper[::-1], shape, strict=True):
-        if not (high >= -0.5 and low < size - 0.5):
-            return Region((0,) * len(shape), (0,) * len(shape))
-        # Within half a voxel outside, it is the outer centre that is read.
-        first, last = max(float(low), 0.0), max(min(float(high), size - 1.0), 0.0)
-        if interpolation == "nearest":
-            first, last = np.floor(first + 0.5), np.floor(last + 0.5)
+    size = np.array(shape)
+    low, high = lower[:, ::-1], upper[:, ::-1]
+    inside = ((high >= -0.5) & (low < size - 0.5)).all(axis=1)
+    # Within half a voxel outside, it is the outer centre that is read.
+    first = np.maximum(low[inside], 0.0)
+    last = np.maximum(np.minimum(high[inside], size - 1.0), 0.0)
+    if interpolation == "nearest":
+        begin, end = np.floor(first + 0.5), np.floor(last + 0.5)
+    else:
         # The outer centre is read as the second voxel of a pair.
-        begin = int(np.floor(first)) if interpolation == "nearest" else min(int(np.floor(first)), max(size - 2, 0))
-        start.append(max(begin - before, 0))
-        stop.append(min(int(np.floor(last)) + after, size - 1) + 1)
-    return Region(tuple(start), tuple(stop))
+        begin, end = np.minimum(np.floor(first), np.maximum(size - 2, 0)), np.floor(last)
+    start = np.maximum(begin - before, 0).astype(np.int64).tolist()
+    stop = (np.minimum(end + after, size - 1) + 1).astype(np.int64).tolist()
+    return [Region(tuple(a), tuple(b)) for a, b in zip(start, stop, strict=True)]
 
 
 def window_bytes(transform: Transform, fixed: Grid, *, region: Region) -> int:

@@ -8,6 +8,7 @@ notes in the journal.
 from __future__ import annotations
 
 import errno
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -20,6 +21,7 @@ from blocks.journal import Journal
 from blocks.kernels.downsample import downsample_into
 from blocks.region import Region
 from blocks.storage import StoredArray, StoreError, Voxels, write_shard
+from blocks.storage.scratch import SHARDS
 
 Index = tuple[int, ...]
 
@@ -48,14 +50,14 @@ def store_shard(array: StoredArray, journal: Journal | None, index: Index, voxel
 
 def copy_shard(source: Source, array: StoredArray, journal: Journal | None, index: Index) -> int:
     """Write a shard from the same region of another store and return the bytes it takes on disk."""
-    with _named(array, index):
-        return _write(array, journal, index, source.read(_spatial(array, index, len(source.shape))))
+    with _named(array, index), _memory(array, index) as into:
+        return _write(array, journal, index, source.read(_spatial(array, index, len(source.shape)), into=into))
 
 
 def warp_shard(job: WarpJob | FieldJob, array: StoredArray, journal: Journal | None, index: Index) -> int:
     """Compute a shard of a warp or a field, write it, and return the bytes it takes on disk."""
-    with _named(array, index):
-        return _write(array, journal, index, job.shard(_spatial(array, index, job.fixed.ndim)))
+    with _named(array, index), _memory(array, index) as into:
+        return _write(array, journal, index, job.shard(_spatial(array, index, job.fixed.ndim), into=into))
 
 
 def downsample_shard(
@@ -79,10 +81,9 @@ def downsample_shard(
     int
         Bytes the shard takes on disk.
     """
-    with _named(array, index):
+    with _named(array, index), _memory(array, index) as out:
         region = array.layout.region(index)
         spatial = region.ndim - array.layout.names.count("c")
-        out = np.empty(region.shape, dtype=array.dtype)
         factors = _factors(finer, array)
         for box, voxels in _even_pieces(finer, array, index):
             start = tuple(a // f - b for a, f, b in zip(box.start, factors, region.start, strict=True))
@@ -123,6 +124,15 @@ def _write(array: StoredArray, journal: Journal | None, index: Index, voxels: Vo
     if journal is not None:
         journal.record(array, index)
     return length
+
+
+@contextmanager
+def _memory(array: StoredArray, index: Index) -> Iterator[Voxels]:
+    """Lend the memory of a shard's voxels; they hold anything."""
+    shape = array.layout.region(index).shape
+    size = math.prod(shape) * array.dtype.itemsize
+    with SHARDS.lent(size, most=size) as memory:
+        yield memory.view(array.dtype).reshape(shape)
 
 
 def _spatial(array: StoredArray, index: Index, ndim: int) -> Region:

@@ -62,20 +62,27 @@ class WarpJob:
         """Type of a voxel of the result."""
         return self.source.dtype
 
-    def shard(self, region: Region) -> Voxels:
+    def shard(self, region: Region, *, into: Voxels | None = None) -> Voxels:
         """Return the warped voxels ((c,) (z,) y, x) of a region of the fixed grid.
+
+        Parameters
+        ----------
+        region
+            Array order, spatial axes.
+        into
+            Memory that they may be made in, of their shape and type; by default a new array.
 
         Raises
         ------
         MemoryBudgetError
             When even its smallest parts need more memory than there is.
         """
-        out: Voxels | None = None
+        out = None if into is None else into.reshape(self.source.channels or 1, *region.shape)
         for part, stages, boxes, spare in self._parts(region, whole=region):
-            voxels = self._warped(part, stages, boxes, spare=spare)
             if part == region:
-                out = voxels
+                out = self._warped(part, stages, boxes, spare=spare, out=out)
                 break
+            voxels = self._warped(part, stages, boxes, spare=spare)
             if out is None:
                 out = np.empty((self.source.channels or 1, *region.shape), dtype=self.source.dtype)
             out[(slice(None), *part.relative_to(region.start).slices)] = voxels
@@ -185,8 +192,16 @@ class WarpJob:
             return [self.moving.region]
         return read_boxes(Composite(stages), self.fixed, region, self.moving, interpolation=self.interpolation)
 
-    def _warped(self, region: Region, stages: tuple[Stage, ...], boxes: list[Region], *, spare: int) -> Voxels:
-        """Return the voxels (channels, [z,] y, x) of a region from the boxes it reads."""
+    def _warped(
+        self,
+        region: Region,
+        stages: tuple[Stage, ...],
+        boxes: list[Region],
+        *,
+        spare: int,
+        out: Voxels | None = None,
+    ) -> Voxels:
+        """Return the voxels (channels, [z,] y, x) of a region from the boxes it reads, in ``out`` where it is given."""
         read = around(boxes, region.ndim)
         with self._voxels(read, boxes, spare) as voxels:
             return warp_block(
@@ -196,6 +211,7 @@ class WarpJob:
                 route=route_to_index(stages, self.fixed, moving=self.moving, region=region),
                 interpolation=self.interpolation,
                 background=self.background,
+                out=out,
             )
 
     @contextmanager
@@ -233,10 +249,10 @@ class FieldJob:
     fixed: Grid
     dtype: np.dtype[Any]
 
-    def shard(self, region: Region) -> Voxels:
-        """Return the displacements (ndim, [z,] y, x) of a region of the fixed grid."""
+    def shard(self, region: Region, *, into: Voxels | None = None) -> Voxels:
+        """Return the displacements (ndim, [z,] y, x) of a region of the fixed grid, in ``into`` where it is given."""
         stages = localised(self.transform, self.fixed, region=region)
-        return displacement_block(route_to_displacement(stages, self.fixed, region=region), dtype=self.dtype)
+        return displacement_block(route_to_displacement(stages, self.fixed, region=region), dtype=self.dtype, out=into)
 
     def bytes_of(self, region: Region) -> int:
         """Return the bytes that computing a region takes."""

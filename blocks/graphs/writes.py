@@ -17,6 +17,7 @@ from uuid import uuid4
 
 import numpy as np
 import xarray as xr
+from dask._task_spec import DataNode, Task, TaskRef
 from dask.highlevelgraph import HighLevelGraph
 
 from blocks.graphs.pyramid import as_shards
@@ -122,7 +123,7 @@ def writes(image: xr.DataArray, target: Target, *, wave: int = WAVE) -> Iterator
         return
     task = _task_of(image, target)
     if task is not None:
-        yield Stream(task.func.__name__.replace("_", "-"), 0, task, target.left(0))
+        yield Stream(_called(task), 0, task, target.left(0))
     else:
         for indices in _batches(target.left(0), wave):
             yield replace(_together([_image_layer(image, target, indices)]), local=in_memory)
@@ -172,20 +173,35 @@ def _task_of(image: xr.DataArray, target: Target) -> partial[int] | None:
     return None
 
 
+def _called(task: partial[int]) -> str:
+    """Return what a task does, as a dashboard shows it."""
+    return task.func.__name__.replace("_", "-")
+
+
+def _call(task: Callable[[Index], int], index: Index) -> int:
+    """Write a shard: what a task of a graph calls."""
+    return task(index)
+
+
 def _coarse_task(target: Target, level: int) -> partial[int]:
     finer, array = target.arrays[level - 1], target.arrays[level]
     return partial(downsample_shard, finer, array, target.kind, target.journal)
 
 
 def _image_layer(image: xr.DataArray, target: Target, indices: Sequence[Index]) -> _Layer:
-    name, array = _unique("write-shard"), target.arrays[0]
-    shards = {(name, *i): (0, i) for i in indices}
     task = _task_of(image, target)
-    if task is not None and task.func is copy_shard:
-        return _Layer(name, {key: (task, i) for key, (_, i) in shards.items()}, shards, ())
+    name, array = _unique("write-shard" if task is None else _called(task)), target.arrays[0]
+    shards = {(name, *i): (0, i) for i in indices}
+    if task is not None:
+        # What all of them have in common, a transform's coefficients among it, is in the graph once.
+        common = _unique("job")
+        tasks: dict[Key, Any] = {key: Task(key, _call, TaskRef(common), i) for key, (_, i) in shards.items()}
+        return _Layer(
+            name, tasks, shards, (common,), HighLevelGraph({common: {common: DataNode(common, task)}}, {common: set()})
+        )
     data = as_shards(image)
     store = partial(store_shard, array, target.journal)
-    tasks: dict[Key, Any] = {key: (store, i, (data.name, *i)) for key, (_, i) in shards.items()}
+    tasks = {key: (store, i, (data.name, *i)) for key, (_, i) in shards.items()}
     return _Layer(name, tasks, shards, tuple(data.__dask_layers__()), data.__dask_graph__())
 
 

@@ -31,8 +31,10 @@ class Source(Protocol):
     def channels(self) -> int | None:
         """Number of channels, None where there is no channel axis."""
 
-    def read(self, region: Region, *, touched: Sequence[Region] | None = None) -> npt.NDArray[Any]:
-        """Return the voxels of a region inside the image, ((c,) (z,) y, x).
+    def read(
+        self, region: Region, *, touched: Sequence[Region] | None = None, into: npt.NDArray[Any] | None = None
+    ) -> npt.NDArray[Any]:
+        """Return the voxels of a region inside the image, ((c,) (z,) y, x); see :meth:`StoreSource.read`.
 
         Outside what is touched, they may be anything.
         """
@@ -63,7 +65,9 @@ class ArraySource:
         """Type of a voxel."""
         return self.array.dtype
 
-    def read(self, region: Region, *, touched: Sequence[Region] | None = None) -> npt.NDArray[Any]:
+    def read(
+        self, region: Region, *, touched: Sequence[Region] | None = None, into: npt.NDArray[Any] | None = None
+    ) -> npt.NDArray[Any]:
         """Return the voxels of a region inside the image, a view ((c,) (z,) y, x)."""
         index = region.slices if self.channels is None else (slice(None), *region.slices)
         return self.array[index]

@@ -30,6 +30,7 @@ def warp_block(
     route: Route,
     interpolation: str,
     background: float,
+    out: Voxels | None = None,
 ) -> Voxels:
     """Return the voxels of a route's region, sampled from a block of the moving image.
 
@@ -47,6 +48,8 @@ def warp_block(
         ``"linear"``, ``"nearest"`` or ``"cubic"``.
     background
         Value of a voxel whose position is outside the moving image.
+    out
+        Memory that they are made in where its type is one that the kernels fill.
 
     Returns
     -------
@@ -58,7 +61,7 @@ def warp_block(
         return np.full(shape_out, background, dtype=source.dtype)
     # The kernels know neither booleans nor float16: they fill bytes and float32.
     working = _working(source)
-    target = np.empty(shape_out, dtype=working.dtype)
+    target = np.empty(shape_out, dtype=working.dtype) if out is None or out.dtype != working.dtype else out
     if interpolation == "linear":
         working, read = _paired(working, read, shape)
     missed = _sample(working, target, route, read=read, shape=shape, interpolation=interpolation, background=background)
@@ -71,7 +74,7 @@ def warp_block(
     return target.astype(source.dtype, copy=False)
 
 
-def displacement_block(route: Route, *, dtype: npt.DTypeLike) -> Voxels:
+def displacement_block(route: Route, *, dtype: npt.DTypeLike, out: Voxels | None = None) -> Voxels:
     """Return the displacements (ndim, *route.region.shape), components x, y, z, of a route's region.
 
     Parameters
@@ -80,8 +83,10 @@ def displacement_block(route: Route, *, dtype: npt.DTypeLike) -> Voxels:
         From the voxels of a fixed region to displacements in the world.
     dtype
         float32 or float64; the vectors are computed in float64.
+    out
+        Memory that they are made in, of their shape and type; by default a new array.
     """
-    out = np.empty((route.region.ndim, *route.region.shape), dtype=dtype)
+    out = np.empty((route.region.ndim, *route.region.shape), dtype=dtype) if out is None else out
     lines = out.reshape(len(out), -1)
     for first, points in _slabs(route):
         lines[:, first : first + points.shape[1]] = points

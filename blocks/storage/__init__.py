@@ -20,7 +20,7 @@ from blocks.storage.cache import CHUNKS
 from blocks.storage.handles import Library, tensorstore_installed
 from blocks.storage.layout import CHUNK, SHARD, Layout, StoreError
 from blocks.storage.objects import is_url
-from blocks.storage.scratch import SCRATCH
+from blocks.storage.scratch import SCRATCH, SHARDS
 
 __all__ = [
     "CHUNK",
@@ -43,9 +43,10 @@ __all__ = [
 
 
 def let_go() -> None:
-    """Free what reading keeps for the next task: decoded chunks, and the memory boxes are read to."""
+    """Free what is kept for the next task: decoded chunks, and the memory of boxes and shards."""
     CHUNKS.forget()
     SCRATCH.forget()
+    SHARDS.forget()
 
 
 @contextmanager

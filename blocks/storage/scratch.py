@@ -1,7 +1,7 @@
-"""The memory that tasks read their boxes to, left by one to the next.
+"""The memory that tasks read their boxes to and make their shards in, left by one to the next.
 
-A task's box has tens of megabytes, of which every page is cleared by the system when it is first touched. Where memory
-is in pieces that takes as long as decoding what is then read to it.
+Either has tens of megabytes, of which every page is cleared by the system when it is first touched. Where memory is in
+pieces that takes as long as decoding what is then read to it.
 """
 
 from __future__ import annotations
@@ -51,5 +51,7 @@ class Scratch:
             self._idle.clear()
 
 
-#: The process's.
+#: The process's, for the boxes of images that are read.
 SCRATCH = Scratch()
+#: For the shards that are written: of one size, while boxes have many, which would push them out.
+SHARDS = Scratch()

@@ -1,7 +1,12 @@
-"""A set of points that is surely around the image of a box of voxels: an affine form with an interval remainder."""
+"""A set of points that is surely around the image of a box of voxels: an affine form with an interval remainder.
+
+Many boxes that share their affine part are one object: what bounds them is then a few operations on arrays, and not
+as many calls for each.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,11 +28,11 @@ class AffineBox:
     Parameters
     ----------
     low, high
-        (ndim,) first and last index of the box, inclusive; order x, y, z.
+        (..., ndim) first and last index of the box, inclusive; order x, y, z.
     matrix, offset
         ``A`` (ndim, ndim) and ``b`` (ndim,): index x, y, z to world x, y, z.
     least, most
-        (ndim,) ends of the interval of ``d`` in the world, x, y, z.
+        (..., ndim) ends of the interval of ``d`` in the world, x, y, z.
     """
 
     low: Floats
@@ -40,12 +45,19 @@ class AffineBox:
     @classmethod
     def of(cls, grid: Grid, region: Region) -> AffineBox:
         """Return the points of a grid's voxel centres in a region, which must not be empty."""
-        if region.empty:
-            msg = f"an empty region has no points to bound: {region}"
-            raise ValueError(msg)
-        zero = np.zeros(grid.ndim)
-        low = np.array(region.start[::-1], dtype=np.float64)
-        high = np.array(region.stop[::-1], dtype=np.float64) - 1
+        every = cls.each(grid, [region])
+        return cls(every.low[0], every.high[0], every.matrix, every.offset, every.least[0], every.most[0])
+
+    @classmethod
+    def each(cls, grid: Grid, regions: Sequence[Region]) -> AffineBox:
+        """Return the points of a grid's voxel centres in each of some regions, none empty: (regions, ndim) corners."""
+        for region in regions:
+            if region.empty:
+                msg = f"an empty region has no points to bound: {region}"
+                raise ValueError(msg)
+        low = np.array([region.start[::-1] for region in regions], dtype=np.float64)
+        high = np.array([region.stop[::-1] for region in regions], dtype=np.float64) - 1
+        zero = np.zeros(low.shape)
         return cls(low, high, grid.matrix, np.array(grid.origin), zero, zero)
 
     @property
@@ -54,11 +66,9 @@ class AffineBox:
         return len(self.offset)
 
     def hull(self) -> tuple[Floats, Floats]:
-        """Return the lower and the upper corner (ndim,; x, y, z) of the smallest world box around the set."""
-        at_low, at_high = self.matrix * self.low, self.matrix * self.high
-        lower = np.minimum(at_low, at_high).sum(axis=1) + self.offset + self.least
-        upper = np.maximum(at_low, at_high).sum(axis=1) + self.offset + self.most
-        return lower, upper
+        """Return the lower and the upper corner (..., ndim; x, y, z) of the smallest world box around the set."""
+        lower, upper = turned(self.matrix, self.low, self.high)
+        return lower + self.offset + self.least, upper + self.offset + self.most
 
     def through(self, matrix: Floats, offset: Floats) -> AffineBox:
         """Return the set under ``y = M x + c``: exact for the affine part, interval arithmetic for the remainder."""
@@ -66,11 +76,11 @@ class AffineBox:
         return AffineBox(self.low, self.high, matrix @ self.matrix, matrix @ self.offset + offset, least, most)
 
     def displaced(self, least: Floats, most: Floats) -> AffineBox:
-        """Return the set with any displacement between ``least`` and ``most`` (ndim,; x, y, z) added to each point."""
+        """Return the set with any displacement from ``least`` to ``most`` (..., ndim; x, y, z) added to each point."""
         return AffineBox(self.low, self.high, self.matrix, self.offset, self.least + least, self.most + most)
 
     def index_hull(self, grid: Grid) -> tuple[Floats, Floats]:
-        """Return the lower and the upper continuous index (ndim,; x, y, z) of the set on a grid.
+        """Return the lower and the upper continuous index (..., ndim; x, y, z) of the set on a grid.
 
         Both ends are moved outwards by a little more than the rounding of the arithmetic: the kernels associate the
         same sums in another way.
@@ -83,6 +93,6 @@ class AffineBox:
 
 
 def turned(matrix: Floats, least: Floats, most: Floats) -> tuple[Floats, Floats]:
-    """Return the interval box (ndim,) of ``M d`` for ``d`` between ``least`` and ``most``."""
-    at_least, at_most = matrix * least, matrix * most
-    return np.minimum(at_least, at_most).sum(axis=1), np.maximum(at_least, at_most).sum(axis=1)
+    """Return the interval box (..., ndim) of ``M d`` for ``d`` between ``least`` and ``most`` (..., ndim)."""
+    at_least, at_most = matrix * least[..., None, :], matrix * most[..., None, :]
+    return np.minimum(at_least, at_most).sum(axis=-1), np.maximum(at_least, at_most).sum(axis=-1)

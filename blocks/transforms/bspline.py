@@ -93,14 +93,17 @@ class BSpline:
         """
         lower, upper = box.index_hull(self.grid)
         last = np.array(self.grid.shape[::-1], dtype=np.float64) - 2
-        if (lower > last).any() or (upper < 1).any():
-            return box
         low = np.floor(np.maximum(lower, 1)) - 1
         high = np.floor(np.minimum(upper, last)) + 2
-        least, most = extremes(self.coefficients[(slice(None), *window_of(low, high, self.grid.shape))])
-        if (lower < 1).any() or (upper > last).any():
-            least, most = np.minimum(least, 0), np.maximum(most, 0)
-        return box.displaced(least, most)
+        reached = np.asarray(~((lower > last) | (upper < 1)).any(axis=-1))
+        least, most = np.zeros(lower.shape), np.zeros(lower.shape)
+        for at in np.ndindex(reached.shape):
+            if reached[at]:
+                window = window_of(low[at], high[at], self.grid.shape)
+                least[at], most[at] = extremes(self.coefficients[(slice(None), *window)])
+        # Some of its points may lie beyond the valid region, where nothing moves.
+        beyond = ((lower < 1) | (upper > last)).any(axis=-1, keepdims=True)
+        return box.displaced(np.where(beyond, np.minimum(least, 0), least), np.where(beyond, np.maximum(most, 0), most))
 
 
 def spline_axis(index: Floats, size: int) -> tuple[npt.NDArray[np.intp], Floats, npt.NDArray[np.bool_]]:

@@ -68,6 +68,8 @@ class Table:
 
 
 def _held(least: npt.NDArray[np.floating], most: npt.NDArray[np.floating]) -> tuple[Floats, Floats]:
-    ends = (np.nan_to_num(end.astype(np.float64), nan=0.0, neginf=-FAR, posinf=FAR) for end in (least, most))
-    low, high = (np.asarray(end) for end in ends)
+    low, high = least.astype(np.float64), most.astype(np.float64)
+    if np.isfinite(low).all() and np.isfinite(high).all():
+        return low, high
+    low, high = (np.asarray(np.nan_to_num(end, nan=0.0, neginf=-FAR, posinf=FAR)) for end in (low, high))
     return low, high

@@ -101,7 +101,10 @@ class DisplacementField:
 
     def window_region(self, box: AffineBox) -> Region:
         """Return the field's voxels that the points of a set read: empty where the field does not reach them."""
-        lower, upper = box.index_hull(self.grid)
+        return self._window_region(*box.index_hull(self.grid))
+
+    def _window_region(self, lower: Floats, upper: Floats) -> Region:
+        """Return the voxels that points between two continuous indices (ndim,; x, y, z) read."""
         size = np.array(self.grid.shape[::-1], dtype=np.float64)
         if (lower >= size - 0.5).any() or (upper < -0.5).any():
             return Region((0,) * self.ndim, (0,) * self.ndim)
@@ -153,19 +156,23 @@ class DisplacementField:
 
     def bound(self, box: AffineBox) -> AffineBox:
         """Return a set around the moving points of a set of fixed points, from the vectors those points read."""
-        region = self.window_region(box)
+        lower, upper = box.index_hull(self.grid)
+        least, most = np.zeros(lower.shape), np.zeros(lower.shape)
+        for at in np.ndindex(lower.shape[:-1]):
+            least[at], most[at] = self._extremes(self._window_region(lower[at], upper[at]))
+        # Some of its points may lie beyond the field's voxels, where nothing moves.
+        beyond = ((lower < -0.5) | (upper >= np.array(self.grid.shape[::-1]) - 0.5)).any(axis=-1, keepdims=True)
+        return box.displaced(np.where(beyond, np.minimum(least, 0), least), np.where(beyond, np.maximum(most, 0), most))
+
+    def _extremes(self, region: Region) -> tuple[Floats, Floats]:
+        """Return values (ndim,) that the least and the largest vector of a region do not exceed; zero where none is."""
         if isinstance(self.vectors, Window):
             region = region.intersect(self.vectors.region)
         if region.empty:
-            return box
+            return np.zeros(self.ndim), np.zeros(self.ndim)
         if self.in_memory:
-            least, most = self._table.over(region.relative_to(self.held.start).slices)
-        else:
-            least, most = extremes(self.window(region))
-        lower, upper = box.index_hull(self.grid)
-        if (lower < -0.5).any() or (upper >= np.array(self.grid.shape[::-1]) - 0.5).any():
-            least, most = np.minimum(least, 0), np.maximum(most, 0)
-        return box.displaced(least, most)
+            return self._table.over(region.relative_to(self.held.start).slices)
+        return extremes(self.window(region))
 
     def local(self, region: Region) -> DisplacementField:
         """Return the same field with a region of its vectors in memory, and nothing else of it."""
