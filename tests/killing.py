@@ -44,7 +44,7 @@ def files(path: Path) -> dict[str, bytes]:
 
 def noted(store: Path) -> int | None:
     """Return how many shards the journals of a store hold; None where it is being finished, or no journal is there."""
-    if not (store / ".journal" / "header.json").is_file() or (store / ".zarr.json.partial").exists():
+    if not (store / ".journal" / "header.json").is_file() or any(store.glob(".zarr.json.*.partial")):
         return None
     logs = (store / ".journal").glob("*.log")
     return sum(len(re.findall(r" [0-9a-f]{8}\n", log.read_text())) for log in logs)

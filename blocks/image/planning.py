@@ -11,7 +11,7 @@ import xarray as xr
 from blocks.image.levels import level_shape, level_translation, planned_levels
 from blocks.image.metadata import LevelPlace, dataset_entry, root_attributes
 from blocks.image.opening import Store
-from blocks.image.view import Kind, channels_of, dims_of, grid_of, kind_of, unit_of
+from blocks.image.view import Kind, channels_of, checked_kind, dims_of, grid_of, kind_of, unit_of
 from blocks.storage import Layout
 
 
@@ -45,7 +45,7 @@ def plan_store(
     attributes
         Further keys of the root.
     """
-    kind = kind_of(image) if kind is None else kind
+    kind = kind_of(image) if kind is None else checked_kind(kind)
     grid, channels = grid_of(image), channels_of(image)
     halvings = planned_levels(grid.shape) if levels else planned_levels(grid.shape)[:1]
     first = LevelPlace("0", grid.spacing[::-1], grid.origin[::-1])
@@ -71,7 +71,7 @@ def plan_levels(store: Store, root: Mapping[str, Any], *, kind: Kind) -> StorePl
     kind
         How a coarser level comes from the one before it.
     """
-    base, axes = store.level(0), store.multiscales.dims
+    base, axes, kind = store.level(0), store.multiscales.dims, checked_kind(kind)
     spatial = base.grid.shape
     halvings = planned_levels(spatial)
     places = _places(store.multiscales.levels[0], halvings)
@@ -100,11 +100,13 @@ def with_levels(root: Mapping[str, Any], places: tuple[LevelPlace, ...], *, kind
 
 def _places(first: LevelPlace, halvings: list[tuple[int, ...]]) -> tuple[LevelPlace, ...]:
     """Return the place of every level, given level 0's; a coarser level's array is named by its number."""
+    # A store of another tool may call its level 0 so.
+    taken = first.path.split("/")[0]
     return (
         first,
         *(
             LevelPlace(
-                str(number),
+                f"level{number}" if str(number) == taken else str(number),
                 tuple(s * 2**k for s, k in zip(first.scale, halved, strict=True)),
                 level_translation(first.translation, first.scale, halved),
             )

@@ -71,7 +71,7 @@ def image_of(
         "direction": grid.direction,
         "translation": start,
         "unit": canonical_unit(unit),
-        "kind": _kind(kind),
+        "kind": checked_kind(kind),
     }
     lines = zip(SPATIAL[-grid.ndim :], start, grid.spacing[::-1], grid.shape, strict=True)
     coords = {dim: t + s * np.arange(n) for dim, t, s, n in lines}
@@ -141,7 +141,7 @@ def grid_of(image: xr.DataArray) -> Grid:
 
 def kind_of(image: xr.DataArray) -> Kind:
     """Return ``"labels"`` for an image that says so, else ``"image"``."""
-    return _kind(image.attrs.get("kind", "image"))
+    return checked_kind(image.attrs.get("kind", "image"))
 
 
 def unit_of(image: xr.DataArray) -> str:
@@ -149,7 +149,8 @@ def unit_of(image: xr.DataArray) -> str:
     return canonical_unit(image.attrs.get("unit"))
 
 
-def _kind(kind: object) -> Kind:
+def checked_kind(kind: object) -> Kind:
+    """Return a kind, or refuse what is none."""
     if kind not in ("image", "labels"):
         msg = f"the kind of an image is 'image' or 'labels', got {kind!r}"
         raise ValueError(msg)

@@ -277,10 +277,10 @@ def test_a_store_is_written_neither_through_a_link_nor_inside_another(tmp_path: 
 def test_two_writers_of_one_store_do_not_mix(tmp_path: Path):
     where = str(tmp_path / "a.ome.zarr")
     image = image_of(np.ones((3, 4), np.uint8), Grid.of((3, 4)))
-    with construction(where, []):
+    with construction(where, {}, afresh=False):
         with pytest.raises(StoreExistsError, match="another process is writing"):
             write_image(where, image, overwrite=True)
         assert Path(where, ".journal", "header.json").is_file()
     write_image(where, image)
-    with construction(where, []), pytest.raises(StoreExistsError, match="another process is writing"):
+    with construction(where, {}, afresh=False), pytest.raises(StoreExistsError, match="another process is writing"):
         rewrite_levels(where)

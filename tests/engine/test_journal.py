@@ -12,56 +12,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-import xarray as xr
 
-from blocks.execute import DiskFullError, rewrite_levels, write_image
+from blocks.execute import DiskFullError, write_image
 from blocks.graphs import store as tasks
-from blocks.grid import Grid
-from blocks.image import image_of, open_image
+from blocks.image import open_image
 from blocks.image.construction import StoreExistsError
 from blocks.journal import Journal, Written
-from blocks.storage import Layout, create_array, shard_file, write_shard
-
-
-def some_image() -> xr.DataArray:
-    voxels = (np.random.default_rng(5).random((300, 300, 20)) * 1000).astype("uint16")
-    return image_of(voxels, Grid.of(voxels.shape))
-
-
-def files(path: Path) -> dict[str, bytes]:
-    return {str(file.relative_to(path)): file.read_bytes() for file in sorted(path.rglob("*")) if file.is_file()}
-
-
-class Interrupted(BaseException):
-    """What a signal raises."""
-
-
-class Writer:
-    """Counts the shards that are written, and stops after some."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.wrote: Counter[str] = Counter()
-        self.most, self.error = 1 << 30, Interrupted()
-        write = tasks.write_shard
-
-        def limited(array: Any, index: tuple[int, ...], voxels: Any) -> int:
-            if sum(self.wrote.values()) >= self.most:
-                raise self.error
-            self.wrote[f"{Path(array.path).name}/{index}"] += 1
-            return write(array, index, voxels)
-
-        monkeypatch.setattr(tasks, "write_shard", limited)
-
-
-@pytest.fixture
-def writer(monkeypatch: pytest.MonkeyPatch) -> Writer:
-    return Writer(monkeypatch)
-
-
-@pytest.fixture
-def whole(tmp_path: Path) -> dict[str, bytes]:
-    write_image(tmp_path / "whole.ome.zarr", some_image())
-    return files(tmp_path / "whole.ome.zarr")
+from blocks.storage import Layout, StoreError, create_array, shard_file, write_shard
+from tests.interrupting import Interrupted, Writer, ended_before, some_image
+from tests.killing import files
 
 
 def interrupted(path: Path, writer: Writer, most: int, made_from: str = "a") -> None:
@@ -169,19 +128,39 @@ def test_a_store_that_only_lacks_its_name_is_given_it(
     assert files(path) == whole
 
 
-def test_levels_are_taken_up(tmp_path: Path, writer: Writer, whole: dict[str, bytes]):
+@pytest.mark.parametrize("made_from", ["a", None])
+def test_the_header_s_loss_before_the_last_rename_does_not_begin_a_store_again(
+    tmp_path: Path, writer: Writer, whole: dict[str, bytes], monkeypatch: pytest.MonkeyPatch, made_from: str | None
+):
     path = tmp_path / "a.ome.zarr"
-    write_image(path, some_image())
-    before = sum(writer.wrote.values())
-    writer.most = before + 1
-    with pytest.raises(Interrupted):
-        rewrite_levels(path, made_from="a")
-    assert len(open_image(path).shape) == 3
-    writer.most = 1 << 30
-    outcome = rewrite_levels(path, made_from="a")
-    assert (outcome.shards, outcome.there) == (3, 1)
-    assert sum(writer.wrote.values()) == before + 3
+    ended_before(path / "zarr.json", monkeypatch, lambda: write_image(path, some_image(), made_from=made_from))
+    assert not (path / ".journal").exists()
+    with pytest.raises(StoreError, match="was not finished"):
+        open_image(path)
+    writer.wrote.clear()
+    # Of what nobody knows the origin, nothing is taken up.
+    assert write_image(path, some_image(), made_from=made_from).there == (7 if made_from else 0)
+    assert sum(writer.wrote.values()) == (0 if made_from else 7)
     assert files(path) == whole
+
+
+def test_what_only_lacks_its_name_is_not_given_that_of_another(
+    tmp_path: Path, writer: Writer, whole: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+):
+    path = tmp_path / "a.ome.zarr"
+    ended_before(path / "zarr.json", monkeypatch, lambda: write_image(path, some_image() + np.uint16(1), made_from="b"))
+    outcome = write_image(path, some_image(), made_from="a")
+    assert (outcome.there, outcome.begun_again) == (0, True)
+    assert files(path) == whole
+
+
+def test_what_can_never_be_written_leaves_nothing(tmp_path: Path, writer: Writer):
+    path = tmp_path / "a.ome.zarr"
+    writer.most, writer.error = 0, ValueError("no such transform")  # type: ignore[assignment]
+    for made_from in ("a", None):
+        with pytest.raises(tasks.ShardError, match="no such transform"):
+            write_image(path, some_image().chunk(), made_from=made_from)
+        assert list(tmp_path.iterdir()) == []
 
 
 def test_a_full_disk_is_one_error_and_the_next_run_goes_on(tmp_path: Path, writer: Writer, whole: dict[str, bytes]):
