@@ -8,9 +8,18 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, cast
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    RootModel,
+    StringConstraints,
+    ValidationError,
+)
 from pydantic_core import ErrorDetails
 
 from fidopt.descriptors.contradictions import contradictions, partly
@@ -25,17 +34,6 @@ def pattern(regex: str, words: str) -> StringConstraints:
     _PATTERNS[regex] = words
     return StringConstraints(pattern=regex)
 
-
-def _distinct(values: tuple[str, ...]) -> tuple[str, ...]:
-    twice = sorted({value for value in values if values.count(value) > 1})
-    if twice:
-        msg = f"must name each once ({', '.join(twice)})"
-        raise ValueError(msg)
-    return values
-
-
-#: Of a list of names: each stands in it once.
-DISTINCT = AfterValidator(_distinct)
 
 #: A name that is also a folder's: no separator, no leading dot, nothing a shell would read.
 Name = Annotated[
@@ -110,7 +108,18 @@ class File(Descriptor):
     schema_url: str | None = Field(default=None, alias="$schema", exclude=True)
 
 
-D = TypeVar("D", bound=Descriptor)
+T = TypeVar("T")
+
+
+class Table(RootModel[dict[Text, T]]):
+    """A whole JSON file that is one object of name -> entry; ``$schema`` may stand first, and is no name."""
+
+    model_config = ConfigDict(frozen=True, strict=True)
+
+    null_is_empty: ClassVar[tuple[str, ...]] = ()
+
+
+D = TypeVar("D", bound=Descriptor | Table[Any])
 
 
 def load(model: type[D], path: Path) -> D:
@@ -144,10 +153,7 @@ def parse(model: type[D], text: str, *, where: str) -> D:
     except (json.JSONDecodeError, RecursionError, _NotJsonError) as error:
         raise DescriptorError([f"{where}: is not JSON: {error}"]) from error
     try:
-        if isinstance(document, dict) and any(key in document and document[key] is None for key in model.null_is_empty):
-            document = {k: v for k, v in document.items() if v is not None or k not in model.null_is_empty}
-            text = json.dumps(document)
-        read = model.model_validate_json(text)
+        read = cast("D", model.model_validate_json(_read_as(model, document, text)))
         found = [*twice, *contradictions(read, model)]
     except ValidationError as error:
         found = [*twice, *(_sentence(model, e) for e in error.errors(include_url=False))]
@@ -158,7 +164,19 @@ def parse(model: type[D], text: str, *, where: str) -> D:
     return read
 
 
-def dump(descriptor: Descriptor) -> str:
+def _read_as(model: type[D], document: Any, text: str) -> str:  # noqa: ANN401 - any JSON value
+    """Return a text without what stands for nothing: a key whose null is empty, an editor's ``$schema`` in a table."""
+    if not isinstance(document, dict):
+        return text
+    nothing = [key for key in model.null_is_empty if key in document and document[key] is None]
+    if issubclass(model, Table) and isinstance(document.get("$schema"), str):
+        nothing.append("$schema")
+    for key in nothing:
+        del document[key]
+    return json.dumps(document) if nothing else text
+
+
+def dump(descriptor: Descriptor | Table[Any]) -> str:
     """Return a descriptor as the JSON text fidopt writes: two spaces of indent, keys in the model's order."""
     document = descriptor.model_dump(mode="json", by_alias=True)
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"

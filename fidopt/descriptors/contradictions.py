@@ -6,11 +6,12 @@ import json
 import types
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, RootModel, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
+G = TypeVar("G")
 Check = Callable[[Any], Iterator[str]]
 
 
@@ -22,6 +23,15 @@ def check(function: Check) -> Check:
     """
     function.__dict__["is_check"] = True
     return function
+
+
+def given(descriptor: Any, name: str, instead: G) -> G:  # noqa: ANN401 - a descriptor or its stand-in
+    """Return a value of a descriptor, or another where it is unsound: for checks that look at many descriptors."""
+    try:
+        value: G = getattr(descriptor, name)
+    except UnsoundError:
+        return instead
+    return value
 
 
 def contradictions(value: Any, model: type[BaseModel], key: str = "") -> Iterator[str]:  # noqa: ANN401 - see below
@@ -45,7 +55,9 @@ def contradictions(value: Any, model: type[BaseModel], key: str = "") -> Iterato
             inside = getattr(value, name)
         except UnsoundError:
             continue
-        for place, child, kind in _descriptors(inside, f"{key}{field.alias or name}"):
+        # The value of a table is the file itself: its names are keys, and "root" is none.
+        inner = key.removesuffix(".") if name == "root" else f"{key}{field.alias or name}"
+        for place, child, kind in _descriptors(inside, inner):
             yield from contradictions(child, kind, f"{place}.")
 
 
@@ -60,6 +72,8 @@ def partly(model: type[BaseModel], document: dict[str, Any]) -> Any:  # noqa: AN
         Its JSON object.
     """
     values: dict[str, Any] = {}
+    if issubclass(model, RootModel):
+        return _Partly(model, {"root": _sound(_annotation(model.model_fields["root"]), document)})
     for name, field in model.model_fields.items():
         key = field.alias or name
         if key in document:
@@ -118,7 +132,7 @@ def _descriptors(value: Any, key: str) -> Iterator[tuple[str, Any, type[BaseMode
         yield key, value, value._model
     elif isinstance(value, dict):
         for name, item in value.items():
-            yield from _descriptors(item, f"{key}.{name}")
+            yield from _descriptors(item, f"{key}.{name}".removeprefix("."))
     elif isinstance(value, tuple):
         for number, item in enumerate(value):
             yield from _descriptors(item, f"{key}.{number}")

@@ -8,8 +8,9 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import BeforeValidator, Field, NonNegativeInt, PositiveInt
 
 from fidopt.descriptors.alignment import Alignment
-from fidopt.descriptors.base import DISTINCT, Descriptor, Digest, Dimension, File, Name, Text, pattern
+from fidopt.descriptors.base import Descriptor, Digest, Dimension, File, Name, Text, pattern
 from fidopt.descriptors.contradictions import check
+from fidopt.descriptors.listed import DISTINCT, FILLED
 from fidopt.descriptors.spdx import Spdx
 from fidopt.descriptors.truth import Checks, Truth
 
@@ -109,7 +110,7 @@ class CaseEntry(Descriptor):
 
     source: Text
     learn2reg: Annotated[str, pattern(LEARN2REG, "Learn2Reg's numbers, as in '0001_0001'")] | None = None
-    subjects: tuple[Text, ...] = Field(min_length=1)
+    subjects: Annotated[tuple[Text, ...], FILLED]
 
 
 class Draw(Descriptor):

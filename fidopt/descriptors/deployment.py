@@ -11,6 +11,7 @@ from pydantic import BeforeValidator, Field, PositiveInt
 
 from fidopt.descriptors.base import Descriptor, Name, Text, pattern, shown
 from fidopt.descriptors.contradictions import check
+from fidopt.descriptors.listed import FILLED
 from fidopt.descriptors.strict_yaml import parse_yaml, read_yaml
 from fidopt.errors import DescriptorError
 
@@ -141,7 +142,7 @@ class Ssh(Started):
     """
 
     kind: Literal["ssh"] = "ssh"
-    hosts: tuple[Text, ...] = Field(min_length=1)
+    hosts: Annotated[tuple[Text, ...], FILLED]
     workers: PositiveInt = 1
     scheduler: Text | None = None
     user: Text | None = None

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, PositiveInt
 
 from fidopt.descriptors.base import Descriptor, Dimension, File, Name, Text
 from fidopt.descriptors.contradictions import check
 from fidopt.descriptors.dataset import Mask, Task
+from fidopt.descriptors.listed import DISTINCT, SOME
 from fidopt.descriptors.spdx import Spdx
 
 
@@ -70,10 +71,10 @@ class Method(File):
     name: Name
     version: Text
     licence: Licence
-    tasks: tuple[Task, ...] = Field(min_length=1)
-    dimensions: tuple[Dimension, ...] = Field(min_length=1)
-    modalities: tuple[Text, ...] = Field(min_length=1)
-    masks: tuple[Mask, ...] = ()
+    tasks: Annotated[tuple[Task, ...], SOME]
+    dimensions: Annotated[tuple[Dimension, ...], SOME]
+    modalities: Annotated[tuple[Text, ...], SOME]
+    masks: Annotated[tuple[Mask, ...], DISTINCT] = ()
     device: Literal["cpu", "cuda"] = "cpu"
     threads: PositiveInt | None = None
     reads: Literal["nifti", "ome-zarr"] = "nifti"
