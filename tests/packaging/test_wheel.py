@@ -51,6 +51,8 @@ def _run(code: str, environment: dict[str, str], tmp_path: Path) -> str:
 def test_the_wheel_holds_the_descriptors_and_nothing_that_was_built(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     assert "fidopt/_share/datasets/brain/dataset.json" in names
+    lists = ("tracks", "families", "structures", "screening")
+    assert {f"fidopt/_share/datasets/{name}.json" for name in lists} <= set(names)
     assert "fidopt/_share/methods/demons/run.sh" in names
     assert "fidopt/_share/evaluation/registration.yml" in names
     assert {f"fidopt/_share/deploy/{name}.yml" for name in ("local", "ssh", "slurm", "kubernetes")} <= set(names)
