@@ -1,8 +1,18 @@
 """The corpus: its datasets, their cases on disk, and the licences that let a dataset onto a leaderboard."""
 
 from fidopt.corpus.built import Case, Pair, case, case_dir, case_names, cases
-from fidopt.corpus.finding import alignment_path, checksums, dataset, dataset_folder, datasets, filled
+from fidopt.corpus.finding import (
+    alignment_path,
+    checksums,
+    checksums_path,
+    dataset,
+    dataset_folder,
+    dataset_names,
+    datasets,
+    filled,
+)
 from fidopt.corpus.licences import LICENCES, METHOD_LICENCES, Terms, data_terms, method_terms
+from fidopt.corpus.lists import families, screening, structures, tracks
 
 __all__ = [
     "LICENCES",
@@ -16,10 +26,16 @@ __all__ = [
     "case_names",
     "cases",
     "checksums",
+    "checksums_path",
     "data_terms",
     "dataset",
     "dataset_folder",
+    "dataset_names",
     "datasets",
+    "families",
     "filled",
     "method_terms",
+    "screening",
+    "structures",
+    "tracks",
 ]

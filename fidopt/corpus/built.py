@@ -23,8 +23,13 @@ def case_dir(roots: Roots, dataset: Dataset | str, case: str) -> Path:
     return roots.corpus / (dataset if isinstance(dataset, str) else dataset.name) / case
 
 
-def case_names(dataset: Dataset, cases: Sequence[str] = ()) -> tuple[str, ...]:
+def case_names(dataset: Dataset, cases: Sequence[str] = (), *, development: bool = False) -> tuple[str, ...]:
     """Return the named cases, or all test cases where none is named.
+
+    Parameters
+    ----------
+    development
+        Whether development cases may be named too: they are built and verified, and have no place among results.
 
     Raises
     ------
@@ -32,9 +37,14 @@ def case_names(dataset: Dataset, cases: Sequence[str] = ()) -> tuple[str, ...]:
         When a name is not one of the dataset's cases.
     """
     for name in cases:
-        if name not in dataset.cases:
-            msg = f"{dataset.name} has no case {name!r}; its cases are: {', '.join(dataset.cases)}"
-            raise UsageError(msg)
+        if name in dataset.cases or (development and name in dataset.development):
+            continue
+        msg = f"{dataset.name} has no case {name!r}; its cases are: {', '.join(dataset.cases)}"
+        if name in dataset.development:
+            msg = f"{dataset.name}/{name} is a development case; its test cases are: {', '.join(dataset.cases)}"
+        elif development and dataset.development:
+            msg += f"; its development cases: {', '.join(dataset.development)}"
+        raise UsageError(msg)
     return tuple(dict.fromkeys(cases)) or tuple(dataset.cases)
 
 

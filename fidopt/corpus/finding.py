@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from fidopt.descriptors.base import load, shown
+from fidopt.descriptors.base import load
 from fidopt.descriptors.checksums import Checksums
 from fidopt.descriptors.dataset import Dataset
-from fidopt.errors import DescriptorError, UsageError
+from fidopt.errors import UsageError
 from fidopt.resources import Roots
 
 
@@ -22,11 +22,12 @@ def dataset(name: str, roots: Roots) -> Dataset:
     DescriptorError
         With every problem of its dataset.json.
     """
-    path = dataset_folder(name, roots) / "dataset.json"
-    found = load(Dataset, path)
-    if found.name != name:
-        raise DescriptorError([f"{shown(path)}: name: must be that of its folder, {name!r}, got {found.name!r}"])
-    return found
+
+    def of_its_folder(found: Dataset) -> Iterator[str]:
+        if found.name != name:
+            yield f"name: must be that of its folder, {name!r}, got {found.name!r}"
+
+    return load(Dataset, dataset_folder(name, roots) / "dataset.json", also=of_its_folder)
 
 
 def filled(dataset: Dataset, *, apart_from: Collection[str] = ()) -> Dataset:
@@ -54,8 +55,12 @@ def filled(dataset: Dataset, *, apart_from: Collection[str] = ()) -> Dataset:
 
 def datasets(roots: Roots) -> list[Dataset]:
     """Return every dataset's descriptor, in the order of their names."""
-    folders = (path for path in roots.each("datasets") if (path / "dataset.json").is_file())
-    return [dataset(name, roots) for name in sorted(path.name for path in folders)]
+    return [dataset(name, roots) for name in dataset_names(roots)]
+
+
+def dataset_names(roots: Roots) -> list[str]:
+    """Return the name of every folder that holds a dataset's descriptor, in order."""
+    return sorted(path.name for path in roots.each("datasets") if (path / "dataset.json").is_file())
 
 
 def dataset_folder(name: str, roots: Roots) -> Path:
@@ -68,7 +73,12 @@ def alignment_path(dataset: Dataset, case: str, roots: Roots) -> Path:
     return dataset_folder(dataset.name, roots) / "alignment" / f"{case}.tfm"
 
 
-def checksums(name: str, roots: Roots) -> Checksums | None:
-    """Return the recorded checksums of a dataset, or None where none were recorded."""
-    path = dataset_folder(name, roots) / "checksums.json"
+def checksums(name: str, roots: Roots, *, development: bool = False) -> Checksums | None:
+    """Return the recorded checksums of a dataset's test (or development) cases, or None where none were recorded."""
+    path = checksums_path(name, roots, development=development)
     return load(Checksums, path) if path.is_file() else None
+
+
+def checksums_path(name: str, roots: Roots, *, development: bool = False) -> Path:
+    """Return where a dataset's checksums are recorded, whether they are or not."""
+    return dataset_folder(name, roots) / ("checksums_development.json" if development else "checksums.json")

@@ -22,7 +22,7 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails
 
-from fidopt.descriptors.contradictions import contradictions, partly
+from fidopt.descriptors.contradictions import Check, answers, contradictions, partly
 from fidopt.errors import DescriptorError
 
 #: Patterns of texts -> what they ask for, in words for messages.
@@ -122,7 +122,7 @@ class Table(RootModel[dict[Text, T]]):
 D = TypeVar("D", bound=Descriptor | Table[Any])
 
 
-def load(model: type[D], path: Path) -> D:
+def load(model: type[D], path: Path, *, also: Check | None = None) -> D:
     """Read a JSON file as a descriptor.
 
     Parameters
@@ -131,6 +131,9 @@ def load(model: type[D], path: Path) -> D:
         The kind of descriptor.
     path
         The JSON file. Comments, a key given twice, NaN and infinities are refused, as JSON has none of them.
+    also
+        Given the descriptor, or a stand-in that has the sound ones of its values, yields what is wrong with it beside
+        what its own values show, as ``KEY: what is wrong``.
 
     Raises
     ------
@@ -142,10 +145,10 @@ def load(model: type[D], path: Path) -> D:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise DescriptorError([f"{where}: cannot be read as UTF-8 text: {error}"]) from error
-    return parse(model, text, where=where)
+    return parse(model, text, where=where, also=also)
 
 
-def parse(model: type[D], text: str, *, where: str) -> D:
+def parse(model: type[D], text: str, *, where: str, also: Check | None = None) -> D:
     """Read a JSON text as a descriptor; ``where`` names it in messages. Raises as :func:`load`."""
     twice: list[str] = []
     try:
@@ -154,11 +157,12 @@ def parse(model: type[D], text: str, *, where: str) -> D:
         raise DescriptorError([f"{where}: is not JSON: {error}"]) from error
     try:
         read = cast("D", model.model_validate_json(_read_as(model, document, text)))
-        found = [*twice, *contradictions(read, model)]
+        found = [*twice, *contradictions(read, model), *answers(also, read)]
     except ValidationError as error:
         found = [*twice, *(_sentence(model, e) for e in error.errors(include_url=False))]
         if isinstance(document, dict):
-            found += contradictions(partly(model, document), model)
+            sound = partly(model, document)
+            found += [*contradictions(sound, model), *answers(also, sound)]
     if found:
         raise DescriptorError([f"{where}: {problem}" for problem in found])
     return read

@@ -25,6 +25,16 @@ def check(function: Check) -> Check:
     return function
 
 
+def answers(method: Check | None, value: Any) -> list[str]:  # noqa: ANN401 - a descriptor or its stand-in
+    """Return what a check finds, up to the first unsound value that it asks for."""
+    found: list[str] = []
+    # What was found before an unsound value was met holds all the same.
+    with suppress(UnsoundError):
+        for problem in method(value) if method is not None else ():
+            found.append(problem)
+    return found
+
+
 def given(descriptor: Any, name: str, instead: G) -> G:  # noqa: ANN401 - a descriptor or its stand-in
     """Return a value of a descriptor, or another where it is unsound: for checks that look at many descriptors."""
     try:
@@ -49,7 +59,7 @@ def contradictions(value: Any, model: type[BaseModel], key: str = "") -> Iterato
     for part in reversed(model.__mro__):
         for method in vars(part).values():
             if getattr(method, "is_check", False):
-                yield from (f"{key}{problem}" for problem in _found(method, value))
+                yield from (f"{key}{problem}" for problem in answers(method, value))
     for name, field in model.model_fields.items():
         try:
             inside = getattr(value, name)
@@ -114,15 +124,6 @@ class _Partly:
 
 
 _UNSOUND = _Unsound()
-
-
-def _found(method: Check, value: Any) -> list[str]:  # noqa: ANN401 - a descriptor or its stand-in
-    found: list[str] = []
-    # What was found before an unsound value was met holds all the same.
-    with suppress(UnsoundError):
-        for problem in method(value):
-            found.append(problem)
-    return found
 
 
 def _descriptors(value: Any, key: str) -> Iterator[tuple[str, Any, type[BaseModel]]]:  # noqa: ANN401 - of any kind
