@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from fidopt.building.archives import unpack
     from fidopt.building.assembly import Built, build
-    from fidopt.building.records import record
+    from fidopt.building.records import record, recorded
     from fidopt.building.verification import Difference, built_cases, verify
 
-__all__ = ["Built", "Difference", "build", "built_cases", "record", "unpack", "verify"]
+__all__ = ["Built", "Difference", "build", "built_cases", "record", "recorded", "unpack", "verify"]
 
 _MODULES = {
     "Built": "assembly",
@@ -26,6 +26,7 @@ _MODULES = {
     "build": "assembly",
     "built_cases": "verification",
     "record": "records",
+    "recorded": "records",
     "unpack": "archives",
     "verify": "verification",
 }

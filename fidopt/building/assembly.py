@@ -25,13 +25,16 @@ from fidopt.building.records import (
     entry_digests,
     file_digests,
     inputs_digest,
+    libraries,
     read_record,
     record_path,
+    recorded,
+    voxel_digests,
     write_record,
 )
 from fidopt.building.stores import write_contents
 from fidopt.building.unfinished import clear, taken_up
-from fidopt.corpus import case_dir, case_names, checksums, dataset_folder
+from fidopt.corpus import case_dir, case_names, dataset_folder
 from fidopt.descriptors.dataset import Dataset
 from fidopt.errors import InputError, OutputExistsError
 from fidopt.resources import Roots
@@ -80,7 +83,8 @@ def build(
     dataset
         The dataset.
     cases
-        Names of cases; all test cases where none is named. A case already built from the same inputs is kept.
+        Names of cases, development cases too; all test cases where none is named. A case already built from the
+        same inputs is kept.
     roots
         Where archives, descriptors and the corpus lie.
     overwrite
@@ -102,7 +106,7 @@ def build(
     OutputExistsError
         When a case is there that was built from something else.
     """
-    names = case_names(dataset, cases)
+    names = case_names(dataset, cases, development=True)
     inputs = inputs_digest(dataset, roots)
     todo = [name for name in names if not _kept(dataset, name, inputs, roots=roots, overwrite=overwrite)]
     place = roots.corpus / dataset.name
@@ -143,7 +147,7 @@ def _build_all(
             else:
                 new = scratch / "built" / name
                 _assemble(dataset, name, prepared / name, new, roots=roots)
-                _publish(dataset, name, new, scratch, inputs=inputs, roots=roots)
+                _publish(dataset, name, new, scratch, inputs=inputs, roots=roots, client=client)
         shutil.rmtree(prepared / name)
         done += 1
     if progress:
@@ -160,12 +164,27 @@ def _build_large(dataset: Dataset, name: str, scratch: Path, *, inputs: str, roo
     with taken_up(roots.corpus / dataset.name, name, made_from) as kept:
         new = kept / "case"
         assemble_large(LargeCase(dataset, name, source, prepared, new, kept / "spool", roots, made_from, client))
-        _publish(dataset, name, new, scratch, inputs=inputs, roots=roots)
+        _publish(dataset, name, new, scratch, inputs=inputs, roots=roots, client=client)
 
 
-def _publish(dataset: Dataset, name: str, new: Path, scratch: Path, *, inputs: str, roots: Roots) -> None:
+def _publish(
+    dataset: Dataset,
+    name: str,
+    new: Path,
+    scratch: Path,
+    *,
+    inputs: str,
+    roots: Roots,
+    client: Any,  # noqa: ANN401 - distributed is not typed
+) -> None:
     """Give a case its place and its record."""
-    built = BuildRecord(fidopt=__version__, inputs=inputs, files=file_digests(new))
+    built = BuildRecord(
+        fidopt=__version__,
+        inputs=inputs,
+        files=file_digests(new),
+        contents=voxel_digests(new, client=client),
+        libraries=libraries(dataset),
+    )
     final = case_dir(roots, dataset, name)
     if final.exists():
         final.rename(scratch / f"{name}.old")
@@ -221,8 +240,8 @@ def _kept(dataset: Dataset, name: str, inputs: str, *, roots: Roots, overwrite: 
 
 
 def _recorded(dataset: Dataset, name: str, roots: Roots) -> dict[str, str] | None:
-    known = checksums(dataset.name, roots)
-    return known.cases.get(name) if known else None
+    known = recorded(dataset, name, roots)
+    return known.cases[name] if known else None
 
 
 def _result(dataset: Dataset, name: str, done: Literal["built", "kept"], roots: Roots) -> Built:
@@ -230,8 +249,8 @@ def _result(dataset: Dataset, name: str, done: Literal["built", "kept"], roots: 
     built = read_record(dataset, name, roots)
     mine = entry_digests(built.files if built else file_digests(folder))
     theirs = _recorded(dataset, name, roots)
-    recorded: Literal["match", "differ", "none"] = "none" if theirs is None else "match" if theirs == mine else "differ"
-    return Built(name, folder, done, recorded, mine)
+    same: Literal["match", "differ", "none"] = "none" if theirs is None else "match" if theirs == mine else "differ"
+    return Built(name, folder, done, same, mine)
 
 
 def _clear_leftovers(place: Path, kept: Sequence[str]) -> None:

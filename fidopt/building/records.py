@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+import platform
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
+
+from pydantic import Field
 
 from fidopt import __version__
 from fidopt.building.deformation import recipe_path
-from fidopt.corpus import alignment_path, case_dir, checksums, dataset_folder
+from fidopt.corpus import alignment_path, case_dir, checksums, checksums_path, dataset_folder
 from fidopt.descriptors.base import Digest, File, Text, dump, load
-from fidopt.descriptors.checksums import Checksums
+from fidopt.descriptors.checksums import BuiltWith, Checksums
 from fidopt.descriptors.dataset import Dataset
 from fidopt.errors import MissingError, UsageError
+from fidopt.images.atomic import written_whole
 from fidopt.images.digest import digest, files
 from fidopt.resources import Roots, packaged_share
 
@@ -20,6 +27,20 @@ from fidopt.resources import Roots, packaged_share
 _LAYOUT = 1
 #: What ends the name of a folder that is one entry of the checksums.
 _STORE = ".ome.zarr"
+#: What reads, computes and writes images: another version of one of them may give other bytes.
+_LIBRARIES = (
+    "SimpleITK",
+    "dask-image",
+    "h5py",
+    "imagecodecs",
+    "nibabel",
+    "numba",
+    "numcodecs",
+    "numpy",
+    "scipy",
+    "tifffile",
+    "zarr",
+)
 
 
 class BuildRecord(File):
@@ -33,11 +54,17 @@ class BuildRecord(File):
         Digest of all that it was built from; another one means that it is out of date.
     files
         Path in the case -> digest, the files inside stores too.
+    contents
+        Store -> digest of its voxels (:func:`voxel_digests`).
+    libraries
+        Versions of what wrote them (:func:`libraries`).
     """
 
     fidopt: Text
     inputs: Digest
     files: dict[str, Digest]
+    contents: dict[str, Digest] = Field(default_factory=dict)
+    libraries: dict[Text, Text] = Field(default_factory=dict)
 
 
 def record_path(dataset: Dataset, case: str, roots: Roots) -> Path:
@@ -104,13 +131,45 @@ def _joined(inside: Mapping[str, str]) -> str:
     return "sha256:" + hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
+def voxel_digests(folder: Path, *, client: Any = None) -> dict[str, str]:  # noqa: ANN401 - distributed is not typed
+    """Return store -> digest of its voxels and type of a built case; a store that tells nothing has none."""
+    from fidopt.images.voxels import voxel_digest  # reads images, and loads what that needs
+
+    stores = sorted(path for place in (folder, folder / "truth") for path in place.glob(f"*{_STORE}"))
+    digests = {path.relative_to(folder).as_posix(): voxel_digest(path, client=client) for path in stores}
+    return {entry: value for entry, value in digests.items() if value is not None}
+
+
+def libraries(dataset: Dataset) -> dict[str, str]:
+    """Return the installed versions of what reads, computes and writes a dataset's cases."""
+    carriers = {package.distribution for package in dataset.source.packages.values()}
+    found = {"python": platform.python_version()}
+    for name in sorted({*_LIBRARIES, *carriers}):
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
+
+
+def recorded(dataset: Dataset, case: str, roots: Roots) -> Checksums | None:
+    """Return the recorded checksums that hold a case, a test case's or a development case's; None where none do."""
+    known = checksums(dataset.name, roots, development=case in dataset.development)
+    return known if known is not None and case in known.cases else None
+
+
 def record(dataset: Dataset, built: Mapping[str, Mapping[str, str]], *, roots: Roots) -> Path:
-    """Record the checksums of built cases in the dataset's checksums.json, beside those of its other cases.
+    """Record the checksums of built cases in the dataset's folder, beside those of its other cases.
+
+    Test cases go to checksums.json, development cases to checksums_development.json.
 
     Parameters
     ----------
     built
         Case -> entry -> digest.
+
+    Returns
+    -------
+    Path
+        The file written, checksums.json where both were.
 
     Raises
     ------
@@ -121,11 +180,43 @@ def record(dataset: Dataset, built: Mapping[str, Mapping[str, str]], *, roots: R
     if packaged_share() in folder.parents and packaged_share().name == "_share":
         msg = f"{folder} is part of the installed package and is not written; name your own folder with --share"
         raise UsageError(msg)
-    before = checksums(dataset.name, roots)
-    cases = {**(before.cases if before else {}), **{case: dict(entries) for case, entries in built.items()}}
-    ordered = {case: cases[case] for case in dataset.cases if case in cases}
-    path = folder / "checksums.json"
-    partial = path.with_name(path.name + ".partial")
-    partial.write_text(dump(Checksums(fidopt=__version__, cases=ordered)), encoding="utf-8")
-    partial.replace(path)
-    return path
+    written = checksums_path(dataset.name, roots)
+    for development, known in ((True, dataset.development), (False, tuple(dataset.cases))):
+        chosen = {case: built[case] for case in known if case in built}
+        if chosen:
+            written = checksums_path(dataset.name, roots, development=development)
+            before = checksums(dataset.name, roots, development=development)
+            document = _merged(before, dataset, chosen, order=known, roots=roots)
+            with written_whole(written) as partial:
+                partial.write_text(dump(document), encoding="utf-8")
+    return written
+
+
+def _merged(
+    before: Checksums | None,
+    dataset: Dataset,
+    chosen: Mapping[str, Mapping[str, str]],
+    *,
+    order: Sequence[str],
+    roots: Roots,
+) -> Checksums:
+    """Return what was recorded with some cases put in place of what was recorded of them."""
+    cases = {**(before.cases if before else {}), **{case: dict(entries) for case, entries in chosen.items()}}
+    voxels = {**(before.contents if before else {})}
+    by = {case: tuple(sorted(before.libraries(case).items())) for case in cases} if before else {}
+    for case in chosen:
+        local = read_record(dataset, case, roots)
+        voxels[case] = (
+            dict(local.contents) if local and local.contents else voxel_digests(case_dir(roots, dataset, case))
+        )
+        by[case] = tuple(sorted(local.libraries.items())) if local else ()
+    groups: dict[tuple[tuple[str, str], ...], list[str]] = {}
+    for case in order:
+        if case in cases and by.get(case):
+            groups.setdefault(by[case], []).append(case)
+    return Checksums(
+        fidopt=__version__,
+        cases={case: cases[case] for case in order if case in cases},
+        contents={case: voxels[case] for case in order if case in cases and voxels.get(case)},
+        built_with=tuple(BuiltWith(libraries=dict(of), cases=tuple(those)) for of, those in groups.items()),
+    )

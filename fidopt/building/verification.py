@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from fidopt.building.records import BuildRecord, by_entry, entry_digests, file_digests, read_record
-from fidopt.corpus import case_dir, case_names, checksums
+from fidopt.building.explanation import explanation
+from fidopt.building.records import BuildRecord, by_entry, entry_digests, file_digests, read_record, recorded
+from fidopt.corpus import case_dir, case_names
+from fidopt.descriptors.checksums import Checksums
 from fidopt.descriptors.dataset import Dataset
 from fidopt.errors import MissingError
 from fidopt.resources import Roots
@@ -20,8 +22,7 @@ _WORDS: dict[Problem, str] = {
     "differs": "differs from its checksum: the file was changed or is damaged; build the case again with --overwrite",
     "missing": "is missing; build the case again with --overwrite",
     "extra": "is not part of the case; remove it",
-    "rebuilt": "is as it was built here, but not the recorded bytes: built with other versions of the libraries, "
-    "or from other inputs",
+    "rebuilt": "is as it was built here, but not the recorded bytes: ",
     "unknown": "has no checksum, recorded or from a build here; build the case",
 }
 
@@ -37,20 +38,25 @@ class Difference:
     problem
         ``differs``, ``missing``, ``extra``; ``rebuilt``: intact and not the bytes recorded with the dataset;
         ``unknown``: nothing to compare with.
+    why
+        Of what is ``rebuilt``: whether the voxels are those recorded, and what was not as when they were recorded.
     """
 
     case: str
     path: str
     problem: Problem
+    why: str = ""
 
     def __str__(self) -> str:
-        return f"{self.case}/{self.path} {_WORDS[self.problem]}"
+        return f"{self.case}/{self.path} {_WORDS[self.problem]}{self.why}"
 
 
 def built_cases(dataset: Dataset, roots: Roots) -> tuple[str, ...]:
     """Return the dataset's cases that were built here, also one whose folder has vanished since."""
     return tuple(
-        case for case in dataset.cases if case_dir(roots, dataset, case).is_dir() or read_record(dataset, case, roots)
+        case
+        for case in (*dataset.cases, *dataset.development)
+        if case_dir(roots, dataset, case).is_dir() or read_record(dataset, case, roots)
     )
 
 
@@ -77,19 +83,17 @@ def verify(
         When a named case, or any case, is not built.
     """
     built = built_cases(dataset, roots)
-    names = case_names(dataset, cases) if cases else built
+    names = case_names(dataset, cases, development=True) if cases else built
     absent = [name for name in names if name not in built]
     if absent or not names:
         what = f"{', '.join(absent)} is not" if absent else "no case is"
         msg = f"{dataset.name}: {what} built in {roots.corpus}; build first: fidopt build {dataset.name}"
         raise MissingError(msg)
-    known = checksums(dataset.name, roots)
     found: list[Difference] = []
     for done, name in enumerate(names):
         if progress:
             progress(done, len(names))
-        recorded = known.cases.get(name) if known else None
-        here = list(_verify_case(dataset, name, recorded, roots))
+        here = list(_verify_case(dataset, name, recorded(dataset, name, roots), roots))
         # A folder that a missing file has left empty is told of already.
         told = [f"{difference.path}/" for difference in here]
         hollow = (f"{path}/" for path in _hollow(case_dir(roots, dataset, name)))
@@ -98,7 +102,7 @@ def verify(
     return found
 
 
-def _verify_case(dataset: Dataset, name: str, recorded: Mapping[str, str] | None, roots: Roots) -> Iterator[Difference]:
+def _verify_case(dataset: Dataset, name: str, known: Checksums | None, roots: Roots) -> Iterator[Difference]:
     folder = case_dir(roots, dataset, name)
     if not folder.is_dir():
         yield Difference(name, "", "missing")
@@ -106,15 +110,18 @@ def _verify_case(dataset: Dataset, name: str, recorded: Mapping[str, str] | None
     local = read_record(dataset, name, roots)
     have = file_digests(folder)
     entries, mine = entry_digests(have), entry_digests(local.files) if local else {}
-    expected = recorded if recorded is not None else mine
+    expected = known.cases[name] if known is not None else mine
     if not expected:
         yield Difference(name, "", "unknown")
         return
     for entry in sorted({*expected, *entries}):
         if entries.get(entry) == expected.get(entry):
             continue
-        if entry in mine and entries.get(entry) == mine[entry]:
-            yield Difference(name, entry, "rebuilt" if entry in expected else "extra")
+        if local and entry in mine and entries.get(entry) == mine[entry]:
+            explained = explanation(dataset, name, entry, local=local, known=known, roots=roots)
+            yield (
+                Difference(name, entry, "rebuilt", explained) if entry in expected else Difference(name, entry, "extra")
+            )
         else:
             yield from _inside(name, entry, have, local, known=entry in expected or entry in mine)
 

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from fidopt.commands.options import Compute, Json, Overwrite, Where
 from fidopt.commands.output import progress, say, show, show_json
+from fidopt.errors import UsageError
+
+if TYPE_CHECKING:
+    from fidopt.descriptors.dataset import Dataset
 
 
 def build(
     dataset: str,
     /,
     *cases: str,
+    development: Annotated[bool, Parameter(negative=())] = False,
     record: Annotated[bool, Parameter(negative=())] = False,
     overwrite: Overwrite = False,
     where: Where | None = None,
@@ -32,19 +37,26 @@ def build(
     dataset
         name of a dataset
     cases
-        some of its cases; by default all
+        some of its cases, development cases too; by default all test cases
+    development
+        build its development cases instead, on which settings may be tuned
     record
-        write the checksums into the dataset's folder, as those every later build is compared with
+        write the checksums into the dataset's folder, as those every later build is compared with: checksums.json, and
+        checksums_development.json for development cases
     """
     from fidopt import building, corpus
 
     roots = (where or Where()).roots()
     described = corpus.filled(corpus.dataset(dataset, roots))
+    names = _development(described, cases) if development else cases
     with (compute or Compute()).place() as place, progress(f"building {dataset}") as report:
-        built = building.build(described, cases, roots=roots, overwrite=overwrite, client=place.client, progress=report)
+        built = building.build(described, names, roots=roots, overwrite=overwrite, client=place.client, progress=report)
     if record:
-        path = building.record(described, {one.case: one.checksums for one in built}, roots=roots)
-        say(f"checksums of {len(built)} case{'s' * (len(built) != 1)} recorded in {path}")
+        for some in (described.cases, described.development):
+            chosen = {one.case: one.checksums for one in built if one.case in some}
+            if chosen:
+                path = building.record(described, chosen, roots=roots)
+                say(f"checksums of {len(chosen)} case{'s' * (len(chosen) != 1)} recorded in {path}")
     if json:
         rows = [
             {"case": b.case, "folder": str(b.folder), "done": b.done, "recorded": "match" if record else b.recorded}
@@ -58,8 +70,21 @@ def build(
     return 0
 
 
+def _development(described: Dataset, cases: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the named development cases, or all where none is named."""
+    if not described.development:
+        name = described.name
+        msg = f"{name} has no development cases; `fidopt draw {name} --development 10` sets some aside"
+        raise UsageError(msg)
+    strange = [name for name in cases if name not in described.development]
+    if strange:
+        msg = f"{described.name} has no development case {strange[0]!r}; they are: {', '.join(described.development)}"
+        raise UsageError(msg)
+    return cases or described.development
+
+
 _WORDS = {
     "match": "its checksums are those recorded",
-    "differ": "its checksums are not those recorded: other versions of the libraries write other bytes",
+    "differ": "its checksums are not those recorded; `fidopt verify` says what is known of the reason",
     "none": "no checksums are recorded",
 }
