@@ -7,13 +7,7 @@ from collections import Counter
 import pytest
 
 from fidopt import corpus, resources
-from fidopt.descriptors.base import load
-from fidopt.descriptors.families import Families
-from fidopt.descriptors.screening import Screening
-from fidopt.descriptors.structures import Structures
-from fidopt.descriptors.tracks import Tracks
 
-FOLDER = resources.packaged_share() / "datasets"
 #: Sets of the demonstration, whose deformations come from a public seed.
 DEMONSTRATION = {"brain", "retina", "ovule", "mouse_brain", "slide"}
 
@@ -25,12 +19,12 @@ def catalogue():
 
 @pytest.fixture(scope="module")
 def tracks():
-    return load(Tracks, FOLDER / "tracks.json").root
+    return corpus.tracks(resources.roots()).root
 
 
 @pytest.fixture(scope="module")
 def structures():
-    return load(Structures, FOLDER / "structures.json")
+    return corpus.structures(resources.roots())
 
 
 def test_a_dataset_stands_in_one_track_and_the_demonstration_in_none(tracks, catalogue):
@@ -92,7 +86,7 @@ def test_sets_that_miss_a_check_stand_apart_with_the_reason(tracks):
 
 
 def test_families_name_datasets_of_one_kind_of_task(catalogue):
-    families = load(Families, FOLDER / "families.json").root
+    families = corpus.families(resources.roots()).root
     named = {name for family in families.values() for name in family}
     assert named <= set(catalogue)
     assert all(len({catalogue[name].task for name in family}) == 1 for family in families.values())
@@ -101,7 +95,7 @@ def test_families_name_datasets_of_one_kind_of_task(catalogue):
 
 
 def test_what_was_screened_out_says_why_and_is_no_dataset(catalogue):
-    screened = load(Screening, FOLDER / "screening.json").root
+    screened = corpus.screening(resources.roots()).root
     assert "L2R_LungCT" in screened["Lung250M_LungCT"].reason
     assert "25 pairs" in screened["LiverDIRQA_shared"].reason
     assert {entry.decision for entry in screened.values()} == {"out"}
