@@ -42,6 +42,10 @@ from fidopt.resources import Roots
 Report = Callable[[int, int], None]
 
 
+#: What became of a case: built now, by going on where an interrupted build stopped, or there already.
+Done = Literal["built", "taken up", "kept"]
+
+
 @dataclass(frozen=True)
 class Built:
     """What came of one case.
@@ -62,7 +66,7 @@ class Built:
 
     case: str
     folder: Path
-    done: Literal["built", "kept"]
+    done: Done
     recorded: Literal["match", "differ", "none"]
     checksums: dict[str, str]
 
@@ -111,13 +115,15 @@ def build(
     todo = [name for name in names if not _kept(dataset, name, inputs, roots=roots, overwrite=overwrite)]
     place = roots.corpus / dataset.name
     _clear_leftovers(place, [name for name in names if name not in todo])
+    resumed: set[str] = set()
     if todo:
         place.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".building-{os.getpid()}-", dir=place) as scratch:
-            _build_all(
+            resumed = _build_all(
                 dataset, todo, names, Path(scratch), inputs=inputs, roots=roots, client=client, progress=progress
             )
-    return [_result(dataset, name, "built" if name in todo else "kept", roots) for name in names]
+    done: dict[str, Done] = {name: "taken up" if name in resumed else "built" for name in todo}
+    return [_result(dataset, name, done.get(name, "kept"), roots) for name in names]
 
 
 def _build_all(
@@ -130,7 +136,9 @@ def _build_all(
     roots: Roots,
     client: Any,  # noqa: ANN401 - distributed is not typed
     progress: Report | None,
-) -> None:
+) -> set[str]:
+    """Build cases, and return those of which an interrupted build had left something."""
+    resumed: set[str] = set()
     source = scratch / "source"
     source.mkdir()
     stage(dataset, source, roots=roots)
@@ -143,7 +151,8 @@ def _build_all(
             progress(done, len(names))
         with _naming_the_case(prepared / name, f"{dataset.name}/{name}"):
             if dataset.large:
-                _build_large(dataset, name, scratch, inputs=inputs, roots=roots, client=client)
+                if _build_large(dataset, name, scratch, inputs=inputs, roots=roots, client=client):
+                    resumed.add(name)
             else:
                 new = scratch / "built" / name
                 _assemble(dataset, name, prepared / name, new, roots=roots)
@@ -152,10 +161,11 @@ def _build_all(
         done += 1
     if progress:
         progress(done, len(names))
+    return resumed
 
 
-def _build_large(dataset: Dataset, name: str, scratch: Path, *, inputs: str, roots: Roots, client: Any) -> None:  # noqa: ANN401
-    """Build one case of a large dataset, or what is left of it to build."""
+def _build_large(dataset: Dataset, name: str, scratch: Path, *, inputs: str, roots: Roots, client: Any) -> bool:  # noqa: ANN401
+    """Build one case of a large dataset, or what is left of it to build, and tell whether anything was there."""
     from blocks.journal import KERNELS
     from fidopt.building.large import LargeCase, assemble_large  # and with it dask-image
 
@@ -163,8 +173,10 @@ def _build_large(dataset: Dataset, name: str, scratch: Path, *, inputs: str, roo
     source, prepared = scratch / "source", scratch / "prepared" / name
     with taken_up(roots.corpus / dataset.name, name, made_from) as kept:
         new = kept / "case"
+        there = new.exists()
         assemble_large(LargeCase(dataset, name, source, prepared, new, kept / "spool", roots, made_from, client))
         _publish(dataset, name, new, scratch, inputs=inputs, roots=roots, client=client)
+    return there
 
 
 def _publish(
@@ -244,7 +256,7 @@ def _recorded(dataset: Dataset, name: str, roots: Roots) -> dict[str, str] | Non
     return known.cases[name] if known else None
 
 
-def _result(dataset: Dataset, name: str, done: Literal["built", "kept"], roots: Roots) -> Built:
+def _result(dataset: Dataset, name: str, done: Done, roots: Roots) -> Built:
     folder = case_dir(roots, dataset, name)
     built = read_record(dataset, name, roots)
     mine = entry_digests(built.files if built else file_digests(folder))

@@ -61,14 +61,15 @@ def test_a_build_killed_while_it_writes_is_taken_up(words: list[str], tmp_path: 
     fixed = next(corpus.glob("tiny/.unfinished-one-*/case/fixed.ome.zarr"))
     before = {path: path.stat().st_ino for path in fixed.rglob("c/**/*") if path.is_file()}
     assert len(before) > 4
-    assert fidopt(words).returncode == 0
+    again = fidopt(words)
+    assert (again.returncode, again.stdout.splitlines()[0].partition(";")[0]) == (0, "tiny/one: taken up")
     taken_up = within(corpus)
     after = corpus / "tiny" / "one" / "fixed.ome.zarr"
     assert before == {
         fixed / path.relative_to(after): path.stat().st_ino for path in after.rglob("c/**/*") if path.is_file()
     }
     shutil.rmtree(corpus)
-    assert fidopt(words).returncode == 0
+    assert fidopt(words).stdout.startswith("tiny/one: built;")
     assert within(corpus) == taken_up
 
 
