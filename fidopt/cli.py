@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from fidopt import __version__
 from fidopt.errors import FidoptError, os_sentence
 
-#: name -> (one line of help, group). The module is ``fidopt.commands.<name>``, its function ``<name>``.
+#: name -> (one line of help, group). The module is ``fidopt.commands.<name>``, its function ``<name>``, with ``_`` for
+#: ``-``.
 COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("build, verify, run, score and rank two small real datasets; warp a volume on a cluster", "Start here"),
     "convert": ("write an image of another format as an OME-Zarr store, or a store as NIfTI or TIFF", "Images"),
@@ -22,8 +23,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "warp": ("resample a store through transforms onto another store's grid", "Images"),
     "field": ("write transforms as one displacement field", "Images"),
     "cluster": ("start a Dask cluster for the commands above, here, over SSH, on SLURM or Kubernetes", "Images"),
+    "draw": ("draw a dataset's test and development cases from all that have a truth", "Corpus"),
     "build": ("build a dataset's cases from its provider's archive", "Corpus"),
     "verify": ("compare every file of the corpus with the recorded checksums", "Corpus"),
+    "check-dataset": ("whether a dataset's truth suffices for a main leaderboard, and why not", "Corpus"),
     "setup": ("make a method's own environment", "Methods and results"),
     "run": ("run a method on a dataset's cases, score it and write its rows", "Methods and results"),
     "score": ("score displacement fields made elsewhere", "Methods and results"),
@@ -36,8 +39,10 @@ USAGE: dict[str, str] = {
     "warp": "MOVING TRANSFORM [TRANSFORM ...] OUT --like FIXED [OPTIONS]",
     "cluster": "[FILE] [OPTIONS]",
     "field": "TRANSFORM [TRANSFORM ...] OUT --like FIXED [OPTIONS]",
+    "draw": "DATASET [OPTIONS]",
     "build": "DATASET [CASE ...] [OPTIONS]",
-    "verify": "[DATASET [CASE ...]] [OPTIONS]",
+    "verify": "[DATASET [CASE ...]] [--across] [OPTIONS]",
+    "check-dataset": "DATASET [OPTIONS]",
     "run": "METHOD DATASET [CASE ...] [OPTIONS]",
     "score": "NAME DATASET [CASE ...] --fields DIR [OPTIONS]",
     "table": "[DATASET] [OPTIONS]",
@@ -50,7 +55,7 @@ def help_text() -> str:
     lines += ["Usage: fidopt COMMAND [ARGUMENTS]", ""]
     for group in dict.fromkeys(group for _, group in COMMANDS.values()):
         lines.append(f"{group}:")
-        lines += [f"  {name:10}{text}" for name, (text, where) in COMMANDS.items() if where == group]
+        lines += [f"  {name:15}{text}" for name, (text, where) in COMMANDS.items() if where == group]
         lines.append("")
     lines.append(
         "`fidopt COMMAND --help` explains a command, with an example; `fidopt demo` shows all of it on real images."
@@ -105,7 +110,8 @@ def _dispatch(words: list[str]) -> int:
     )
     for name in COMMANDS:
         usage = f"Usage: fidopt {name} {USAGE[name]}" if name in USAGE else None
-        app.command(f"fidopt.commands.{name}:{name}", name=name, usage=usage)
+        module = name.replace("-", "_")
+        app.command(f"fidopt.commands.{module}:{module}", name=name, usage=usage)
     try:
         code = app(words, exit_on_error=False, print_error=False)
     except CycloptsError as error:

@@ -13,11 +13,13 @@ from fidopt.corpus.finding import (
 )
 from fidopt.corpus.licences import LICENCES, METHOD_LICENCES, Terms, data_terms, method_terms
 from fidopt.corpus.lists import families, screening, structures, tracks
+from fidopt.corpus.pools import Drawn, drawn, pool
 
 __all__ = [
     "LICENCES",
     "METHOD_LICENCES",
     "Case",
+    "Drawn",
     "Pair",
     "Terms",
     "alignment_path",
@@ -32,9 +34,11 @@ __all__ = [
     "dataset_folder",
     "dataset_names",
     "datasets",
+    "drawn",
     "families",
     "filled",
     "method_terms",
+    "pool",
     "screening",
     "structures",
     "tracks",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,7 +36,8 @@ LEAST_MEMORY = 640 << 20
 def size_bytes(text: str) -> int | None:
     """Return the bytes of a size such as ``2GiB`` or ``500MB``; None for what is no size."""
     found = re.match(_SIZE, text.strip())
-    return int(float(found[1]) * _UNITS[found[2].lower()]) if found else None
+    size = float(found[1]) * _UNITS[found[2].lower()] if found else math.nan
+    return int(size) if math.isfinite(size) else None
 
 
 def _absent(key: str, path: str | None) -> Iterator[str]:
