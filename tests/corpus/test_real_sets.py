@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 
 import numpy as np
@@ -81,10 +82,56 @@ def test_histology_has_its_published_distances_and_stays_in_colour(build):
 
 
 def test_the_sets_of_archives_are_built_to_the_recorded_bytes(build):
-    for name in ("lung_ct", "lungct_points", "histology"):
+    for name in ("lung_ct", "lungct_points", "histology", "prostate_us_mr", "hippocampus_mr", "spine_mr"):
         dataset = build(name)[0].dataset
         roots = resources.roots(corpus=build(name)[0].folder.parents[1])
         assert building.verify(dataset, roots=roots) == [], f"after a change of the store: fidopt build {name} --record"
+
+
+def test_each_structure_of_a_prostate_has_a_label_and_its_voxels(build, shared_data):
+    regions = {}
+    for case in build("prostate_us_mr"):
+        sets = case.label_sets()
+        regions[case.name] = 0
+        for number, side in enumerate(("fixed", "moving")):
+            source = sitk.GetArrayFromImage(
+                sitk.ReadImage(str(shared_data("prostate_us_mr") / f"{side}_labels" / f"{case.name}.nii.gz"))
+            )
+            structures = source if source.ndim == 4 else source[None]
+            gland = open_image(sets[""][number]).values
+            np.testing.assert_array_equal(gland, structures[0])
+            for value, structure in enumerate(structures[1:], start=2):
+                np.testing.assert_array_equal(open_image(sets["regions"][number]).values == value, structure == 1)
+                regions[case.name] = value - 1
+    assert sorted(regions.values()) == [0, 0, 0, 0, 1, 1, 2, 2, 2, 2, 2, 2]
+
+
+def test_hippocampi_are_paired_and_drawn_by_the_seed(build):
+    cases = build("hippocampus_mr")
+    dataset = cases[0].dataset
+    order = [name for case in (*dataset.cases, *dataset.development) for name in case.split("_")]
+    assert len(set(order)) == len(order) == 30
+    assert len(dataset.cases) == 10
+    places = {n: hashlib.sha256(f"{dataset.draw.seed}:hippocampus_mr:{n}".encode()).hexdigest() for n in order}
+    ranked = sorted(places, key=places.get)
+    pairs = [f"{a}_{b}" for a, b in zip(ranked[::2], ranked[1::2], strict=True)]
+    assert list(dataset.cases) == pairs[:10]
+    assert sorted(dataset.development) == sorted(pairs[10:])
+    assert [entry.subjects for entry in dataset.cases.values()] == [tuple(case.split("_")) for case in dataset.cases]
+
+
+def test_a_neck_keeps_the_axes_that_its_images_were_taken_along(build):
+    cases = {case.name: case for case in build("spine_mr")}
+    # In ITK's world, which runs to the left, to the back and up, one row of the direction an axis of the world.
+    to_the_back_up_right = np.array([[0, 0, -1], [1, 0, 0], [0, 1, 0]])
+    to_the_right_forward_up = np.diag([-1, -1, 1])
+    directions = {name: np.array(case.fixed_grid().direction).reshape(3, 3) for name, case in cases.items()}
+    np.testing.assert_allclose(directions["t2_t1w"], to_the_back_up_right, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(directions["t1w_t2"], to_the_right_forward_up, rtol=0, atol=1e-6)
+    oblique = directions["t2s_t2"]
+    np.testing.assert_allclose(oblique, np.diag([1, -1, 1]), rtol=0, atol=0.02)
+    assert np.degrees(np.arccos(oblique[2, 2])) == pytest.approx(1.02, abs=0.01)
+    np.testing.assert_allclose(cases["t2s_t2"].fixed_grid().spacing, (0.5, 0.5, 7.5), rtol=1e-6)
 
 
 @pytest.mark.parametrize(
