@@ -11,6 +11,7 @@ from typing import Any
 
 from blocks.transforms import DisplacementField
 from fidopt.corpus import Case
+from fidopt.descriptors.dataset import Dataset
 from fidopt.errors import UsageError
 from fidopt.resources import Roots, packaged_share
 from fidopt.scoring.evaluator import Report, evaluate, require_konfai
@@ -54,6 +55,19 @@ class Scores:
     evaluation: str = ""
 
 
+def refuse_other_tasks(dataset: Dataset) -> None:
+    """Refuse to score fields on a dataset that has no registrations.
+
+    Raises
+    ------
+    UsageError
+        When its task is another.
+    """
+    if dataset.task != "registration":
+        msg = f"{dataset.name} is a {dataset.task} dataset: displacement fields score registration alone"
+        raise UsageError(msg)
+
+
 def score_case(
     case: Case,
     displacement: DisplacementField | None,
@@ -87,9 +101,7 @@ def score_case(
     InputError
         When the evaluation file or the truth is damaged.
     """
-    if case.dataset.task != "registration":
-        msg = f"{case.dataset.name} is a {case.dataset.task} dataset: displacement fields score registration alone"
-        raise UsageError(msg)
+    refuse_other_tasks(case.dataset)
     require_konfai()
     asked = plan(template or packaged_share() / "evaluation" / "registration.yml", _evidence(case))
     # The unregistered pair of a large dataset on its coarsest level: nothing moves on any.

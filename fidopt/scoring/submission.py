@@ -18,7 +18,7 @@ from fidopt.errors import FieldError, UsageError
 from fidopt.images.atomic import written_whole
 from fidopt.resources import Roots
 from fidopt.results import Line, add_row, corpus_digest, machine_here, new_row, set_aside_others
-from fidopt.scoring.evaluation import Scores, evaluation_file, score_case
+from fidopt.scoring.evaluation import Scores, evaluation_file, refuse_other_tasks, score_case
 from fidopt.scoring.evaluator import require_konfai
 from fidopt.scoring.field import find_field, read_scored_field
 
@@ -94,12 +94,13 @@ def score_fields(
     Raises
     ------
     UsageError
-        When the name is not one, or the folder holds no field of any of the cases.
+        When the name is not one, the dataset is not one of registration, or the folder holds no field of any case.
     DescriptorError
         When the rows that are there cannot be read.
     MissingError
         When a case is not built, or KonfAI is absent.
     """
+    refuse_other_tasks(dataset)
     require_konfai()
     _check_name(name)
     built = corpus.cases(dataset, cases, roots)

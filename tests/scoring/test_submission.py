@@ -88,6 +88,12 @@ def test_a_folder_without_any_field_is_refused_and_nothing_is_written(dataset, r
     assert not (roots.results / "here" / "mine").exists()
 
 
+def test_fields_of_another_task_are_refused_before_they_are_looked_for(dataset, roots, tmp_path):
+    other = dataset.model_copy(update={"task": "synthesis"})
+    with pytest.raises(UsageError, match="tiny is a synthesis dataset: displacement fields score registration alone"):
+        score_fields("mine", other, fields=tmp_path / "none", roots=roots, machine="here")
+
+
 def test_rows_that_cannot_be_read_are_refused_before_anything_is_scored(dataset, fields, roots, monkeypatch):
     path = roots.results / "here" / "mine" / "tiny.json"
     path.parent.mkdir(parents=True)
