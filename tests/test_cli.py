@@ -36,6 +36,22 @@ def test_every_command_has_help_with_an_example(name, capsys):
     assert "Example" in page
 
 
+@pytest.mark.parametrize("name", ["convert", "info", "pyramid", "warp", "field"])
+def test_an_example_stands_on_one_line_of_80_columns(name, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    cli.main([name, "--help"])
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("Example")]
+    assert f"fidopt {name} " in line
+    assert {"warp": "--like ct.ome.zarr", "field": "--like fixed.ome.zarr"}.get(name, "") in line
+
+
+@pytest.mark.parametrize("name", ["warp", "field"])
+def test_the_output_has_a_row_of_its_own(name, capsys):
+    cli.main([name, "--help"])
+    rows = [line.strip("│ *").split("  ")[0] for line in capsys.readouterr().out.splitlines() if "│" in line]
+    assert {"TRANSFORM", "OUT"} <= set(rows)
+
+
 @pytest.mark.parametrize("name", cli.COMMANDS)
 def test_a_page_of_help_names_every_word_it_expects(name, capsys):
     cli.main([name, "--help"])

@@ -14,7 +14,7 @@ import os
 import tempfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -133,6 +133,15 @@ class Attempt:
         self.publish(root)
         remove(self.where, [MARK])
         self._log.unlink()
+
+    def abandon(self) -> None:
+        """Remove the store, of which nothing is worth taking up; a server that does not answer keeps what it has."""
+        with suppress(StoreError):
+            # The mark last: what is left in the middle shows as a store that was not finished.
+            names = [name for name in listing(self.where) if name != MARK]
+            remove(self.where, names)
+            remove(self.where, [MARK])
+            self._log.unlink(missing_ok=True)
 
     def _mark(self) -> bytes:
         return json.dumps({"attempt": self.name, "header": self._header}, sort_keys=True).encode()

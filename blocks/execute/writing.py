@@ -83,9 +83,14 @@ def write_image(
                 attempt.begin()
             arrays = [attempt.array(p.path, lay, library) for p, lay in zip(plan.places, plan.layouts, strict=True)]
             target = Target(arrays, plan.kind, attempt.written(arrays))
-            return attempted(
-                attempt, lambda: writes(image, target), target, plan.root, progress=progress, client=client
-            )
+            try:
+                return attempted(
+                    attempt, lambda: writes(image, target), target, plan.root, progress=progress, client=client
+                )
+            except Exception:
+                if not target.written.count:
+                    attempt.abandon()
+                raise
     unfinished = is_unfinished(where)
     taken_up = make_room(where, overwrite=overwrite, header=None if made_from is None else header)
     with construction(where, header, afresh=not taken_up):

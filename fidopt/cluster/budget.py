@@ -17,6 +17,8 @@ BASE = 350 << 20
 USABLE = 0.8
 #: The least a task is given: a shard of 16 million voxels of 16 bits, what it is read from, and its compressed chunks.
 _LEAST_TASK = 128 << 20
+#: Most characters of what was given that an error repeats.
+_SHOWN = 40
 
 
 @dataclass(frozen=True)
@@ -59,8 +61,9 @@ def checked_memory(text: str) -> int:
         When it is no size, or less than a worker needs.
     """
     found = size_bytes(text)
-    if not found:
-        msg = f"--memory expects a size such as 2GiB or 500MB, got {text!r}"
+    if found is None:
+        shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+        msg = f"--memory expects a size such as 2GiB or 500MB, got {shown!r}"
         raise UsageError(msg)
     if found < LEAST_MEMORY:
         msg = f"--memory expects at least {LEAST_MEMORY >> 20}MiB, for a worker itself and one task, got {text!r}"

@@ -8,7 +8,9 @@ from fidopt.errors import UsageError
 
 
 def field(
-    *transforms: str,
+    transform: str,
+    /,
+    *out: str,
     like: str,
     overwrite: Overwrite = False,
     compute: Compute | None = None,
@@ -23,27 +25,28 @@ def field(
 
     Parameters
     ----------
-    transforms
-        ITK's transform files, elastix's parameter files (with the initial transforms they name), displacement fields;
-        `inverse:FILE` for the inverse of a rigid or affine one; and last the field to write: .nii.gz, .mha, .nrrd or
-        .ome.zarr
+    transform
+        ITK's transform file, elastix's parameter file (with the initial transforms it names), a displacement field;
+        `inverse:FILE` for the inverse of a rigid or affine one
+    out
+        the field to write: .nii.gz, .mha, .nrrd or .ome.zarr; further transforms stand before it
     like
         the fixed image
     """
     from fidopt.images import resampling
 
-    if len(transforms) < 2:
+    if not out:
         msg = "field expects at least one TRANSFORM, and OUT; see `fidopt field --help`"
         raise UsageError(msg)
-    *sources, out = transforms
-    with (compute or Compute()).place() as place, progress(f"writing {out}") as report:
+    *further, name = out
+    with (compute or Compute()).place() as place, progress(f"writing {name}") as report:
         done = resampling.write_displacement(
-            sources, out, like=like, overwrite=overwrite, client=place.client, progress=report
+            [transform, *further], name, like=like, overwrite=overwrite, client=place.client, progress=report
         )
     taken_up(done.outcome)
     shape = [int(n) for n in done.image.shape]
     if json:
-        show_json({"path": out, "shape": shape, "dtype": str(done.image.dtype), "state": done.state})
+        show_json({"path": name, "shape": shape, "dtype": str(done.image.dtype), "state": done.state})
     else:
-        show(f"{out}: a field of {' x '.join(map(str, shape))}, {done.state}")
+        show(f"{name}: a field of {' x '.join(map(str, shape))}, {done.state}")
     return 0

@@ -20,7 +20,9 @@ Json = Annotated[bool, Parameter(name="--json", negative=(), help="print one JSO
 #: ``--overwrite``: replace an output made from something else.
 Overwrite = Annotated[bool, Parameter(negative=(), help="replace an output that was made from something else")]
 #: ``--memory``: the budget of one worker.
-Memory = Annotated[str | None, Parameter(help="the most memory that a worker may use, such as 2GiB")]
+Memory = Annotated[
+    str | None, Parameter(allow_leading_hyphen=True, help="the most memory that a worker may use, such as 2GiB")
+]
 #: ``--share`` of commands that use no other folder.
 Share = Annotated[
     Path | None,
@@ -49,7 +51,8 @@ class Compute:
     """
 
     cluster: str | None = None
-    memory: str | None = None
+    # A hyphen is let through so that a negative size is refused as one.
+    memory: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None
     dashboard: Annotated[bool, Parameter(negative=())] = False
 
     def place(self) -> AbstractContextManager[Place]:

@@ -11,8 +11,9 @@ from fidopt.errors import UsageError
 
 def warp(
     moving: str,
+    transform: str,
     /,
-    *transforms: str,
+    *out: str,
     like: str,
     interpolation: Literal["linear", "nearest", "cubic"] | None = None,
     overwrite: Overwrite = False,
@@ -24,15 +25,17 @@ def warp(
     Every voxel of FIXED's grid reads MOVING at the place the transforms send it to; OUT gets all levels. Several
     transforms are composed, the first applied to the fixed point first. `inverse:FILE` inverts a rigid or affine one.
 
-    Example: `fidopt warp moving.ome.zarr affine.tfm DVF.nii.gz warped.ome.zarr --like fixed.ome.zarr`
+    Example: `fidopt warp mr.ome.zarr affine.tfm out.ome.zarr --like ct.ome.zarr`
 
     Parameters
     ----------
     moving
         the moving image, an OME-Zarr store
-    transforms
-        ITK's transform files (.tfm, .txt, .h5, .mat), elastix's parameter files, displacement fields (NIfTI,
-        MetaImage, NRRD, OME-Zarr); and last the store to write
+    transform
+        ITK's transform file (.tfm, .txt, .h5, .mat), elastix's parameter file, or a displacement field (NIfTI,
+        MetaImage, NRRD, OME-Zarr)
+    out
+        the store to write, NAME.ome.zarr; further transforms stand before it
     like
         the fixed image
     interpolation
@@ -40,15 +43,15 @@ def warp(
     """
     from fidopt.images import resampling
 
-    if len(transforms) < 2:
+    if not out:
         msg = "warp expects MOVING, at least one TRANSFORM, and OUT; see `fidopt warp --help`"
         raise UsageError(msg)
-    *sources, out = transforms
+    *further, store = out
     with (compute or Compute()).place() as place, progress(f"warping {moving}") as report:
         done = resampling.warp(
             moving,
-            sources,
-            out,
+            [transform, *further],
+            store,
             like=like,
             interpolation=interpolation,
             memory_bytes=place.task_bytes,
@@ -59,7 +62,7 @@ def warp(
     taken_up(done.outcome)
     shape = [int(n) for n in done.image.shape]
     if json:
-        show_json({"path": out, "shape": shape, "dtype": str(done.image.dtype), "state": done.state})
+        show_json({"path": store, "shape": shape, "dtype": str(done.image.dtype), "state": done.state})
     else:
-        show(f"{out}: {' x '.join(map(str, shape))} of {done.image.dtype}, {done.state}")
+        show(f"{store}: {' x '.join(map(str, shape))} of {done.image.dtype}, {done.state}")
     return 0

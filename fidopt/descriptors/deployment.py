@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, PositiveInt
+from pydantic import BeforeValidator, Field, PositiveInt, WithJsonSchema
 
 from fidopt.descriptors.base import Descriptor, Name, Text, pattern, shown
 from fidopt.descriptors.contradictions import check
@@ -23,7 +23,12 @@ _UNITS = (
 )
 _SIZE = r"^(?i:([0-9]+(?:\.[0-9]+)?) ?([kmgt]i?b|b))$"
 #: An amount of memory.
-Size = Annotated[str, pattern(_SIZE, "a size such as 2GiB or 500MB")]
+Size = Annotated[
+    str,
+    pattern(_SIZE, "a size such as 2GiB or 500MB"),
+    # Editors' patterns have no flags.
+    WithJsonSchema({"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)? ?([kKmMgGtT][iI]?)?[bB]$"}),
+]
 #: Where an HTTP server listens; port 0 is any that is free.
 Listen = Annotated[str, pattern(r"^[A-Za-z0-9.-]+:[0-9]{1,5}$", "HOST:PORT such as 127.0.0.1:8787")]
 #: A file or folder; a relative one lies in the working folder.
@@ -92,7 +97,7 @@ class Deployment(Descriptor):
     """
 
     kind: Text
-    tls: Annotated[Tls | None, BeforeValidator(_folder)] = None
+    tls: Annotated[Tls | None, BeforeValidator(_folder, json_schema_input_type=Tls | Place | None)] = None
 
 
 class Started(Deployment):

@@ -13,7 +13,7 @@ from blocks.execute import Outcome, Progress, write_image
 from blocks.image import kind_of, open_image, unit_of
 from blocks.storage import StoreError, is_url
 from fidopt.errors import FidoptError, InputError, OutputExistsError
-from fidopt.images.atomic import written_whole
+from fidopt.images.atomic import refuse_inside_store, written_whole
 from fidopt.images.identity import header, identity
 from fidopt.images.readers import NIFTI, is_store, read_image, refusing
 from fidopt.images.writers import WRITTEN, Keeps, differences, not_kept, write_file
@@ -85,6 +85,7 @@ def convert(
     if not is_store(name) and not name.lower().endswith(WRITTEN):
         msg = f"{name}: this format is not written; written are .ome.zarr, {', '.join(WRITTEN)}"
         raise InputError(msg)
+    refuse_inside_store(name)
     image = read_image(source, labels=labels, unit=unit, spacing=spacing)
     lost = () if is_store(name) else tuple(not_kept(name, image))
     if found := _found(name, image):

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import atexit
 import math
+import os
+import re
 import shutil
+import socket
 import tempfile
 import threading
 from dataclasses import dataclass
@@ -16,7 +19,10 @@ import numpy as np
 import numpy.typing as npt
 
 from blocks.storage import Layout
+from fidopt.images.atomic import is_alive
 
+#: How the name of a folder of decoded bands begins; host, process and chance follow.
+_BANDS = "fidopt-bands-"
 #: Bytes of what one row of shards makes a reader decode, above which it is decoded once and kept on disk.
 SLAB_BYTES = 1 << 28
 #: Bytes of one band on disk, about.
@@ -53,6 +59,7 @@ def lazy(voxels: FileVoxels) -> da.Array:
     such a file is decoded once, band by band, into a scratch folder that goes when this process ends, and the shards
     are cut from there. A disk without the room for it is left alone, and the segments are decoded as often as asked.
     """
+    clear_stale_bands()
     layout = _layout(voxels)
     source: Any = Bands(voxels, _band(voxels)) if _is_kept(voxels, layout) else voxels
     meta = np.empty((0,) * len(voxels.shape), voxels.dtype)
@@ -121,7 +128,8 @@ class _Scratch:
         """Return a band as a view of its file, which is made by whoever asks first."""
         with self._lock:
             if self._folder is None:
-                self._folder = Path(tempfile.mkdtemp(prefix="fidopt-bands-"))
+                clear_stale_bands()
+                self._folder = Path(tempfile.mkdtemp(prefix=f"{_BANDS}{socket.gethostname()}-{os.getpid()}-"))
                 atexit.register(shutil.rmtree, self._folder, ignore_errors=True)
             name = self._names.setdefault(bands, len(self._names))
             lock = self._locks.setdefault((bands, number), threading.Lock())
@@ -136,6 +144,14 @@ class _Scratch:
 
 
 _SCRATCH = _Scratch()
+
+
+def clear_stale_bands() -> None:
+    """Remove the folders of processes of this host that were killed before they could remove their own."""
+    named = re.compile(rf"{_BANDS}{re.escape(socket.gethostname())}-(\d+)-\w+")
+    for folder in Path(tempfile.gettempdir()).glob(f"{_BANDS}*"):
+        if (found := named.fullmatch(folder.name)) and not is_alive(int(found[1])):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _layout(voxels: FileVoxels) -> Layout:

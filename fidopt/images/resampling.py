@@ -22,6 +22,7 @@ from blocks.storage import StoreError, is_url, local_path
 from blocks.transforms import AffineBox, DisplacementField, Transform, fold
 from fidopt.errors import InputError, OutputExistsError, UsageError
 from fidopt.images import elastix
+from fidopt.images.atomic import refuse_inside_store
 from fidopt.images.identity import header, identity
 from fidopt.images.readers import NIFTI, is_store, read_image, refusing
 from fidopt.images.transforms import INVERSE, read_transforms
@@ -187,11 +188,12 @@ def _refuse_too_far(transform: Transform, fixed: Grid, sources: Sequence[str]) -
 
 
 def _refuse_input(out: str, sources: Sequence[str]) -> None:
-    """Refuse to write over what the result is made from."""
+    """Refuse to write over, or into, what the result is made from, or into another store."""
     for source in sources:
         if Path(source.removeprefix(INVERSE)).resolve() == Path(out).resolve():
             msg = f"{out} is both read and to be written; write the result elsewhere"
             raise UsageError(msg)
+    refuse_inside_store(out)
 
 
 def _interpolation(image: xr.DataArray, name: str, asked: Interpolation | None) -> Interpolation:

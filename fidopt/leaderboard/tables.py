@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from typing import TYPE_CHECKING, Any
 
 from fidopt.leaderboard.folding import Folded
@@ -18,6 +19,10 @@ _TITLES = {
     "sdlogj": "SDlogJ", "folds": "folds", "mae": "MAE", "psnr": "PSNR", "ssim": "SSIM",
 }  # fmt: skip
 _DISTANCES = ("hd95", "tre")
+#: Metrics whose size depends on the dataset's unit or values.
+_LENGTHS = frozenset({"hd95", "tre", "mae", "psnr"})
+#: Most decimals of a cell.
+_MOST_DIGITS = 9
 #: Metrics that a terminal has no room for; CSV and JSON have them.
 _NOT_IN_TERMINAL = frozenset({"tre_p95", "rtre", "folds"})
 #: Metrics shown as percentages.
@@ -33,28 +38,42 @@ def title(metric: str, unit: str) -> str:
     return f"{text} {unit}" if base in _DISTANCES and metric != "rtre" else text
 
 
-def mean_text(metric: str, mean: Mean | None) -> str:
+def digits_of(metric: str, board: Board) -> int:
+    """Return how many decimals a metric's column shows: the same for all lines, and three digits of the largest mean.
+
+    A distance in millimetres may be a thousandth of one, of which two decimals would show nothing.
+    """
+    base = metric.split("_")[0]
+    if metric in _PERCENT:
+        return 2
+    if base not in _LENGTHS:
+        return 3
+    values = [abs(line.metrics[metric].value) for line in board.lines if line.metrics.get(metric)]
+    largest = max(values, default=0.0)
+    return max(2, min(_MOST_DIGITS, 2 - math.floor(math.log10(largest)))) if largest > 0 else 2
+
+
+def mean_text(metric: str, mean: Mean | None, digits: int) -> str:
     """Return a mean as a cell shows it."""
     if mean is None:
         return "-"
-    scale = 100 if metric in _PERCENT else 1
-    text = f"{mean.value * scale:.3g}" if metric in _PERCENT else f"{mean.value:.{_digits(metric)}f}"
+    text = f"{mean.value * 100:.3g}" if metric in _PERCENT else f"{mean.value:.{digits}f}"
     return text if not mean.missing else f"{text} ({mean.cases} cases)"
 
 
-def interval_text(metric: str, mean: Mean | None) -> str:
+def interval_text(metric: str, mean: Mean | None, digits: int) -> str:
     """Return a mean's 95 % interval as a cell shows it."""
     if mean is None or mean.low is None or mean.high is None:
         return ""
-    scale, digits = (100, 2) if metric in _PERCENT else (1, _digits(metric))
+    scale = 100 if metric in _PERCENT else 1
     return f"{mean.low * scale:.{digits}f} to {mean.high * scale:.{digits}f}"
 
 
-def change_text(metric: str, mean: Mean | None) -> str:
+def change_text(metric: str, mean: Mean | None, digits: int) -> str:
     """Return a mean's change from the unregistered pairs, + where it is better."""
     if mean is None or mean.change is None or metric in {"sdlogj", *_PERCENT}:
         return ""
-    return f"{mean.change:+.{_digits(metric)}f}"
+    return f"{mean.change:+.{digits}f}"
 
 
 def place_text(line: BoardLine) -> str:
@@ -69,9 +88,10 @@ def terminal(board: Board) -> Folded:
     """Return a board as a table for a terminal: mean, 95 % interval, change from no registration, one cell a metric."""
     shown = [metric for metric in board.columns if metric not in _NOT_IN_TERMINAL]
     marks = [f"{title(metric, board.unit)}{' *' if metric in board.ranked_on else ''}" for metric in shown]
+    digits = {metric: digits_of(metric, board) for metric in shown}
     rows = []
     for line in board.lines:
-        cells = ["\n".join(filter(None, _cell(metric, line))) for metric in shown]
+        cells = ["\n".join(filter(None, _cell(metric, line, digits[metric]))) for metric in shown]
         rows.append([place_text(line), _name(line, board), *cells, _failures(line), *_cost(line)])
     return Folded(
         title=f"{board.title} ({board.dataset}, {_count(board.cases, 'case')})",
@@ -125,7 +145,7 @@ def latex(board: Board) -> str:
     heads = ["", "method", *(title(metric, board.unit) for metric in board.columns), "failed", "time s"]
     rows = [[_escaped(head) for head in heads]]
     for line in board.lines:
-        cells = [_latex_mean(metric, line.metrics.get(metric)) for metric in board.columns]
+        cells = [_latex_mean(metric, line.metrics.get(metric), digits_of(metric, board)) for metric in board.columns]
         rows.append([place_text(line), _escaped(line.method), *cells, _failures(line), _cost(line)[0]])
     body = [" & ".join(row) + r" \\" for row in rows]
     lines = [
@@ -157,10 +177,10 @@ def _caption(board: Board) -> list[str]:
     return lines + list(dict.fromkeys(reasons)) + [f"{note[:1].upper()}{note[1:]}." for note in board.notes]
 
 
-def _cell(metric: str, line: BoardLine) -> tuple[str, str, str]:
+def _cell(metric: str, line: BoardLine, digits: int) -> tuple[str, str, str]:
     mean = line.metrics.get(metric)
-    change = "" if line.method == UNREGISTERED else change_text(metric, mean)
-    return mean_text(metric, mean), interval_text(metric, mean), change
+    change = "" if line.method == UNREGISTERED else change_text(metric, mean, digits)
+    return mean_text(metric, mean, digits), interval_text(metric, mean, digits), change
 
 
 def _name(line: BoardLine, board: Board) -> str:
@@ -182,14 +202,10 @@ def _count(number: int, word: str) -> str:
     return f"{number} {word}" if number == 1 else f"{number} {word}s"
 
 
-def _digits(metric: str) -> int:
-    return 2 if metric.split("_")[0] in {"hd95", "tre", "mae", "psnr"} else 3
-
-
-def _latex_mean(metric: str, mean: Mean | None) -> str:
+def _latex_mean(metric: str, mean: Mean | None, digits: int) -> str:
     if mean is None:
         return "--"
-    scale, digits = (100, 2) if metric in _PERCENT else (1, _digits(metric))
+    scale = 100 if metric in _PERCENT else 1
     text = f"{mean.value * scale:.{digits}f}"
     if mean.low is None or mean.high is None:
         return text

@@ -112,3 +112,29 @@ def test_of_another_tool_s_store_nothing_is_said(store, capsys, attributes):
     group.attrs.update({"ome": {"version": "0.5", "multiscales": [{"axes": axes, "datasets": datasets}]}} | attributes)
     assert main(["info", "other.zarr", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["missing_shards"] is None
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("p.jpg", "--preview writes a PNG file, NAME.png, got 'p.jpg'"),
+        ("p", "--preview writes a PNG file"),
+        ("new/p.png", "--preview new/p.png: there is no folder new; make it first, or name another"),
+        ("folder.png", "--preview folder.png is a folder; name a file"),
+        ("s.ome.zarr/p.png", "lies inside the OME-Zarr store"),
+        ("s.ome.zarr/0/p.png", "lies inside the OME-Zarr store"),
+    ],
+)
+def test_a_picture_that_cannot_be_drawn_is_refused_and_nothing_is_made(store, capsys, name, why):
+    (store / "folder.png").mkdir()
+    before = sorted(store.rglob("*"))
+    assert main(["info", "s.ome.zarr", "--preview", name]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert why in err
+    assert sorted(store.rglob("*")) == before
+
+
+def test_a_picture_may_be_named_in_capitals(store, capsys):
+    assert main(["info", "s.ome.zarr", "--preview", "P.PNG"]) == 0
+    assert (store / "P.PNG").read_bytes()[1:4] == b"PNG"

@@ -88,6 +88,14 @@ def test_what_a_failure_left_opens_as_no_store_and_is_taken_up(bucket: Objects, 
     assert notes(state) == []
 
 
+def test_what_can_never_be_written_leaves_nothing_in_a_bucket(bucket: Objects, state: Path):
+    bucket.failing["/0/c/"] = [403] * 99
+    with pytest.raises(StoreError, match=r"may not be written"):
+        blocks.write_image(URL, image(), made_from="image 5")
+    assert bucket.content == {}
+    assert notes(state) == []
+
+
 @pytest.mark.parametrize("again", ["another", None])
 def test_another_header_begins_again(bucket: Objects, tmp_path: Path, again: str | None):
     stopped(bucket, made_from="image 5")

@@ -1,6 +1,9 @@
 """Voxels that stay in their files: stacks of planes, HDF5, and what is decoded how often."""
 
 import locale
+import os
+import socket
+import tempfile
 
 import h5py
 import numpy as np
@@ -165,3 +168,17 @@ def test_a_dicom_series_is_read_from_its_folder(tmp_path):
     assert locale.setlocale(locale.LC_ALL) == own
     assert np.array_equal(found.values, volume)
     assert grid_of(found) == Grid.of((4, 5, 6), spacing=(0.5, 0.75, 2.5))
+
+
+def test_bands_of_a_process_that_was_killed_go_and_those_of_a_living_one_stay(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    host = socket.gethostname()
+    gone, living, foreign = (
+        tmp_path / f"fidopt-bands-{name}-abcd"
+        for name in (f"{host}-{2**22 + 1}", f"{host}-{os.getppid()}", f"elsewhere-{2**22 + 1}")
+    )
+    for folder in (gone, living, foreign):
+        folder.mkdir()
+        (folder / "0-0.npy").touch()
+    lazy.clear_stale_bands()
+    assert sorted(tmp_path.iterdir()) == sorted([living, foreign])

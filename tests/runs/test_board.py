@@ -259,3 +259,20 @@ def test_latex_is_a_table_with_nothing_left_to_escape(world, write):
     assert r"folds \%" in text
     assert text.count(r"\\") == 2
     assert r"2.50 $\pm$ 0.24" in text
+
+
+def test_distances_far_below_one_keep_three_digits_of_the_largest(world, write):
+    write("identity", tre=[0.00123] * 10, dice=[0.5] * 10)
+    write("m", tre=[0.000034] * 10, dice=[0.5] * 10)
+    found = read(world)
+    assert tables.digits_of("tre", found) == 5
+    text = shown(found)
+    for part in ("0.00123", "0.00003", "+0.00120", "0.500"):
+        assert part in text
+    assert r"0.00003 $\pm$ 0.00000" in tables.latex(found)
+
+
+@pytest.mark.parametrize(("value", "digits"), [(250.0, 2), (7.0, 2), (0.7, 3), (0.01, 4), (0.0, 2), (1e-30, 9)])
+def test_a_column_has_the_decimals_of_its_largest_mean(world, write, value, digits):
+    write("m", tre=[value] * 10)
+    assert tables.digits_of("tre", read(world)) == digits
