@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fidopt.descriptors.dataset import ROLES, Dataset
+from fidopt.descriptors.dataset import ROLES, Dataset, Task
 from fidopt.errors import MissingError, UsageError
 from fidopt.resources import Roots
 
@@ -71,6 +71,15 @@ def cases(dataset: Dataset, names: Sequence[str], roots: Roots) -> list[Case]:
     return [case(dataset, name, roots) for name in case_names(dataset, names)]
 
 
+#: What a case is that holds no image a method could read, by task.
+_WITHOUT: dict[Task, str] = {
+    "registration": "no images to register: methods cannot run on it, fields made elsewhere can be scored "
+    "(fidopt score --fields)",
+    "segmentation": "no image to segment: methods cannot run on it, label maps made elsewhere can be compared with it",
+    "synthesis": "no source image: methods cannot run on it, images made elsewhere can be compared with it",
+}
+
+
 @dataclass(frozen=True)
 class Case:
     """A built case: what a method may be handed beside ``truth/``, what scores it inside.
@@ -119,10 +128,7 @@ class Case:
             When an image is absent.
         """
         if not self.has_images:
-            msg = (
-                f"{self.dataset.name}/{self.name} has no images to register: methods cannot run on it, "
-                f"fields made elsewhere can be scored (fidopt score --fields)"
-            )
+            msg = f"{self.dataset.name}/{self.name} has {_WITHOUT[self.dataset.task]}"
             raise UsageError(msg)
 
     def masks(self) -> dict[str, Path]:
