@@ -19,10 +19,12 @@ from pydantic import (
     RootModel,
     StringConstraints,
     ValidationError,
+    WithJsonSchema,
 )
 from pydantic_core import ErrorDetails
 
 from fidopt.descriptors.contradictions import Check, answers, contradictions, partly
+from fidopt.descriptors.explaining import explained
 from fidopt.errors import DescriptorError
 
 #: Patterns of texts -> what they ask for, in words for messages.
@@ -44,7 +46,11 @@ Name = Annotated[
     ),
 ]
 #: A text that says something.
-Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
+Text = Annotated[
+    str,
+    StringConstraints(min_length=1, strip_whitespace=True),
+    WithJsonSchema({"type": "string", "pattern": r"\S"}),
+]
 #: The sha256 of a file or of a store.
 Digest = Annotated[str, pattern(r"^sha256:[0-9a-f]{64}$", "'sha256:' and 64 hexadecimal digits")]
 
@@ -69,7 +75,11 @@ def _day(value: str) -> str:
 
 
 #: A day, as YYYY-MM-DD.
-Day = Annotated[str, AfterValidator(_day)]
+Day = Annotated[
+    str,
+    AfterValidator(_day),
+    WithJsonSchema({"type": "string", "format": "date", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"}),
+]
 
 #: How many axes images have.
 Dimension = Annotated[Literal[2, 3], BeforeValidator(_whole)]
@@ -90,16 +100,28 @@ _WORDS = {
 }
 
 
+def _explain(schema: dict[str, Any], model: type[Descriptor]) -> None:
+    explained(schema, model, null_is_empty=model.null_is_empty)
+    rules = model.schema_rules()
+    if rules:
+        schema["allOf"] = rules
+
+
 class Descriptor(BaseModel):
     """A JSON file, or a part of one: no unknown key, no value of another type, no change after reading.
 
     ``$schema`` may name the JSON Schema an editor uses; it is read and left out when a descriptor is written.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False, json_schema_extra=_explain)
 
     #: Keys of a whole file whose null stands for nothing: for no key, an empty list or an empty object.
     null_is_empty: ClassVar[tuple[str, ...]] = ()
+
+    @classmethod
+    def schema_rules(cls) -> list[dict[str, Any]]:
+        """Return what the JSON Schema says of keys that depend on each other, as parts of an ``allOf``."""
+        return []
 
 
 class File(Descriptor):
@@ -111,10 +133,17 @@ class File(Descriptor):
 T = TypeVar("T")
 
 
+def _explain_table(schema: dict[str, Any], model: type[Table[Any]]) -> None:
+    explained(schema, model)
+    (entry,) = schema["patternProperties"].values()
+    schema["patternProperties"] = {r"^(?!\$schema$)(?=.*\S)": entry}
+    schema["properties"] = {"$schema": {"type": "string"}}
+
+
 class Table(RootModel[dict[Text, T]]):
     """A whole JSON file that is one object of name -> entry; ``$schema`` may stand first, and is no name."""
 
-    model_config = ConfigDict(frozen=True, strict=True)
+    model_config = ConfigDict(frozen=True, strict=True, json_schema_extra=_explain_table)
 
     null_is_empty: ClassVar[tuple[str, ...]] = ()
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field, NonNegativeInt, PositiveInt
+from pydantic import BeforeValidator, Field, NonNegativeInt, PositiveInt, WithJsonSchema
 
 from fidopt.descriptors.alignment import Alignment
 from fidopt.descriptors.base import Descriptor, Digest, Dimension, File, Name, Text, pattern
@@ -60,7 +60,10 @@ def _inside(value: object) -> object:
     return value
 
 
-RelativePath = Annotated[str, BeforeValidator(_inside)]
+_PART = r"(?!\.{1,2}(?:/|$))[^/\\]+"
+RelativePath = Annotated[
+    str, BeforeValidator(_inside), WithJsonSchema({"type": "string", "pattern": f"^{_PART}(?:/{_PART})*$"})
+]
 
 
 class Package(Descriptor):
@@ -263,3 +266,28 @@ class Dataset(File):
         named = set(tolerance) if isinstance(tolerance, dict) else set()
         for name in sorted(named - set(self.truth.labels.values())):
             yield f"truth.tolerance_mm.{name}: is not one of the structures of truth.labels"
+
+    @classmethod
+    def schema_rules(cls) -> list[dict[str, Any]]:
+        """Return what a JSON Schema says of the task, the dimension and what is left to fill."""
+        text, some = {"type": "string"}, {"minProperties": 1}
+        source = {"type": "object", "required": ["url", "files"], "properties": {"url": text, "files": some}}
+        filled = {"citation": text, "source": source, "cases": {"type": "object", **some}}
+        rules: list[dict[str, Any]] = [
+            {
+                "if": {"not": {"properties": {"to_fill": {"contains": {"const": key}}}, "required": ["to_fill"]}},
+                "then": {"properties": {key: asked}, "required": [key]},
+            }
+            for key, asked in filled.items()
+        ]
+        rules.append(
+            {"if": {"properties": {"dimension": {"const": 3}}}, "then": {"properties": {"unit": {"const": "mm"}}}}
+        )
+        for task, roles in ROLES.items():
+            stated: dict[str, Any] = {"properties": {"task": {"const": task}}}
+            if task != "registration":  # the default
+                stated["required"] = ["task"]
+            modalities = {"required": list(roles), "propertyNames": {"enum": list(roles)}}
+            masks = {"items": {"enum": list(MASKS[task])}} if MASKS[task] else {"maxItems": 0}
+            rules.append({"if": stated, "then": {"properties": {"modalities": modalities, "masks": masks}}})
+        return rules

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from fidopt.descriptors.base import Day, Descriptor, Text, pattern
 from fidopt.descriptors.contradictions import check
@@ -23,7 +23,12 @@ def _positive(value: object) -> object:
     return {k: float(v) for k, v in value.items()} if isinstance(value, dict) else float(str(value))
 
 
-Tolerance = Annotated[float | dict[str, float], BeforeValidator(_positive)]
+_ABOVE_ZERO = {"type": "number", "exclusiveMinimum": 0}
+Tolerance = Annotated[
+    float | dict[str, float],
+    BeforeValidator(_positive),
+    WithJsonSchema({"anyOf": [_ABOVE_ZERO, {"type": "object", "additionalProperties": _ABOVE_ZERO}]}),
+]
 
 
 class Truth(Descriptor):

@@ -15,6 +15,7 @@ from fidopt.errors import DescriptorError
 
 SHIPPED = sorted((Path(__file__).parents[2] / "datasets").glob("*/dataset.json"))
 DIGEST = "sha256:" + "0" * 64
+LEGACY = {"transform": "affine", "from": "the labels' centres", "left": {"dice": [0.34, 0.3, 0.38]}, "note": None}
 
 
 @pytest.fixture
@@ -51,30 +52,44 @@ def test_a_file_with_ten_faults_reports_ten(sound):
     found = problems(
         sound,
         name="two words",
-        title="",
         task="registraton",
-        dimension="3",
-        spdx=1,
         larg=False,
-        unranked="dice",
-        alignment={"mode": "affine"},
-        cases={"one": {"source": "s", "learn2reg": "1_1", "subjects": ["a"]}},
+        unranked=["dice", "dice"],
+        spdx="CC-BY 4.0",
+        alignment={"mode": "elastix-rigid", "legacy": LEGACY | {"left": {"dice": [0.3, 0.4, None]}}},
+        cases={"one": {"source": "s", "learn2reg": "1_1", "subjects": []}},
+        truth=sound["truth"] | {"tolerance_mm": {"liver": 1}, "checkd": "by nobody"},
     )
     keys = [problem.split(": ")[1] for problem in found]
     assert sorted(keys) == sorted(
         [
             "name",
-            "title",
             "task",
-            "dimension",
             "spdx",
-            "citation",
-            "larg",
-            "unranked",
-            "alignment.mode",
             "cases.one.learn2reg",
+            "cases.one.subjects",
+            "truth.checkd",
+            "unranked",
+            "larg",
+            # What keys have to do with each other is said beside it, inside a part as well.
+            "citation",
+            "truth.tolerance_mm.liver",
+            "alignment.legacy.left.dice",
         ]
     )
+
+
+def test_what_keys_have_to_do_with_each_other_is_said_wherever_their_own_values_are_sound(sound):
+    clash = {"development": ["one"], "unit": "um", "warp": True, "truth": sound["truth"] | {"grade": "expert"}}
+    alone = problems(sound, **clash)
+    assert [problem.split(": ")[1] for problem in alone] == ["unit", "development", "truth.grade"]
+    beside = problems(sound, **clash, title=3, masks="none", checks={"people": 1})
+    assert set(alone) < set(beside)
+    # Nothing is said of a value that is unsound by itself: neither that a unit is wrong for it, nor that it is missing.
+    other = problems(sound, **(clash | {"dimension": "3", "cases": 7}))
+    assert [problem.split(": ")[1] for problem in other] == ["dimension", "cases", "truth.grade"]
+    half = problems(sound, **(clash | {"cases": {"one": 7}}))
+    assert "dataset.json: development: one is a test case too" in half
 
 
 def test_an_unknown_key_is_refused_with_the_one_that_was_meant(sound):
@@ -162,9 +177,6 @@ def test_what_is_left_to_fill_may_be_null_and_nothing_else(sound):
     assert "to_fill.0: must be 'source', 'cases'" in found
     (found,) = problems(sound, to_fill=["citation"])
     assert found == "dataset.json: to_fill: names citation, which is filled; take it out"
-
-
-LEGACY = {"transform": "affine", "from": "the labels' centres", "left": {"dice": [0.34, 0.3, 0.38]}, "note": None}
 
 
 def test_a_legacy_alignment_says_what_it_left(sound):
