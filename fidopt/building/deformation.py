@@ -30,6 +30,10 @@ Floats = npt.NDArray[np.float64]
 
 #: Largest steepness taken: how far from one the construction stays.
 MOST_STEEP = 0.9
+#: Folder of a dataset's archive that holds its recipe, and nothing that a build lays out.
+PRIVATE = "private"
+#: Least seed of a recipe that is kept there. checksums.json holds the digest of what it draws.
+LEAST_SECRET = 10**14
 #: How close, in voxels, a point's pair must be to its exact place.
 PAIR_TOLERANCE = 1e-6
 
@@ -71,7 +75,7 @@ def recipe_path(dataset: Dataset, roots: Roots) -> Path:
     MissingError
         When it is in neither.
     """
-    private = roots.archives / dataset.name / "private" / "warp.json"
+    private = roots.archives / dataset.name / PRIVATE / "warp.json"
     public = roots.find("datasets", dataset.name) / "warp.json"
     for path in (private, public):
         if path.is_file():
@@ -82,15 +86,27 @@ def recipe_path(dataset: Dataset, roots: Roots) -> Path:
     raise MissingError(msg)
 
 
+def is_public(dataset: Dataset, roots: Roots) -> bool:
+    """Whether a dataset's recipe lies beside its descriptor, for everybody to read."""
+    return any((root / "datasets" / dataset.name / "warp.json").is_file() for root in roots.share)
+
+
 def read_recipe(path: Path, dataset: Dataset) -> Recipe:
-    """Read a recipe and refuse one that could give a deformation that is not one-to-one.
+    """Read a recipe and refuse one that could give a deformation that is not one-to-one, or that others could guess.
 
     Raises
     ------
     InputError
-        When ``reach`` is too large for ``distance``.
+        When ``reach`` is too large for ``distance``, or a secret seed is so short that it is found by trying.
     """
     recipe = load(Recipe, path)
+    if path.parent.name == PRIVATE and recipe.seed < LEAST_SECRET:
+        msg = (
+            f"{path}: seed: must have {len(str(LEAST_SECRET))} digits or more, got {len(str(recipe.seed))}: with the "
+            "recorded checksums a shorter one is found by trying; python -c 'import secrets; "
+            "print(secrets.randbits(128))' gives one"
+        )
+        raise InputError(msg)
     most = MOST_STEEP * recipe.distance / STEEPEST[dataset.dimension]
     if recipe.reach > most:
         msg = f"{path}: reach: must be at most {most:.4g} for a distance of {recipe.distance:g}, got {recipe.reach:g}"

@@ -6,7 +6,8 @@ built here, else as it is recorded with its dataset. What is looked for:
 * one image in two datasets of the same task: methods would be ranked twice on it;
 * one image in a test case and in a development case, of whatever datasets and tasks: settings would be chosen on what
   is then scored. A segmentation or synthesis dataset may hold a registration dataset's image on the same side;
-* one image on both sides of a pair, or under the names of two subjects of a dataset.
+* one image on both sides of a pair, or under the names of two subjects of a dataset;
+* one subject of one source in a test case and in a development case, whatever the images: its anatomy would be known.
 
 An image of one value or of fewer than 256 voxels is nobody's double: it has no digest.
 """
@@ -14,17 +15,18 @@ An image of one value or of fewer than 256 voxels is nobody's double: it has no 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Literal
 
 from fidopt.building.records import read_record, recorded, voxel_digests
-from fidopt.corpus import case_dir, datasets
+from fidopt.corpus import case_dir, dataset_folder, datasets, pool
+from fidopt.corpus.drawing import candidates
 from fidopt.descriptors.dataset import ROLES, Dataset, Task
 from fidopt.resources import Roots
 
-Kind = Literal["twice", "partition", "both-sides", "two-subjects"]
+Kind = Literal["twice", "partition", "both-sides", "two-subjects", "subject"]
 Side = Literal["test", "development"]
 Report = Callable[[int, int], None]
 
@@ -36,7 +38,7 @@ class Place:
     Parameters
     ----------
     dataset, task, case, path
-        Which dataset, of which task, and which store of which case.
+        Which dataset, of which task, and which store of which case; no store where a subject is meant.
     side
         Of the partition.
     subject
@@ -51,7 +53,7 @@ class Place:
     subject: str = ""
 
     def __str__(self) -> str:
-        return f"{self.dataset}/{self.case}/{self.path}"
+        return f"{self.dataset}/{self.case}/{self.path}".rstrip("/")
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,7 @@ class Double:
     ----------
     kind
         ``twice``: in two datasets of one task; ``partition``: in a test and in a development case; ``both-sides`` of
-        one pair; ``two-subjects``: under two names.
+        one pair; ``two-subjects``: under two names; ``subject``: one in a test and in a development case.
     places
         The two.
     """
@@ -72,10 +74,12 @@ class Double:
 
     def __str__(self) -> str:
         one, other = self.places
-        if self.kind == "partition":
+        if self.kind in {"partition", "subject"}:
             test, development = sorted(self.places, key=lambda place: place.side, reverse=True)
+            what = "the same image" if self.kind == "partition" else f"images of one subject, {one.subject!r}"
+            whose = "an image" if self.kind == "partition" else "a subject"
             return (
-                f"{test} (test) and {development} (development) hold the same image: an image of a test case is one "
+                f"{test} (test) and {development} (development) hold {what}: {whose} of a test case is one "
                 f"in every task; take {development.case} out of {development.dataset}'s development"
             )
         said = f"{one} and {other} hold the same image"
@@ -136,7 +140,38 @@ def search(roots: Roots, *, progress: Report | None = None) -> Search:
     found.images = sum(len(places) for places in where.values())
     found.datasets = sorted({place.dataset for places in where.values() for place in places})
     found.doubles = [double for places in where.values() for double in _doubles(places)]
+    told = {frozenset((one.dataset, one.case) for one in double.places) for double in found.doubles}
+    for double in _subjects(described, roots):
+        # Two cases that hold one image are of one subject as a matter of course.
+        if frozenset((one.dataset, one.case) for one in double.places) not in told:
+            found.doubles.append(double)
     return found
+
+
+def _subjects(described: Sequence[Dataset], roots: Roots) -> Iterator[Double]:
+    """Yield the subjects that are in a test case and in a development case, once for each two datasets."""
+    people: dict[tuple[str, str], dict[tuple[str, Side], Place]] = defaultdict(dict)
+    for dataset in described:
+        for case, source, subjects in _cases(dataset, roots):
+            side: Side = "test" if case in dataset.cases else "development"
+            for subject in subjects:
+                place = Place(dataset.name, dataset.task, case, "", side, subject)
+                people[source, subject].setdefault((dataset.name, side), place)
+    for places in people.values():
+        tests = [place for (_, side), place in places.items() if side == "test"]
+        for other in (place for (_, side), place in places.items() if side == "development"):
+            yield from (Double("subject", (one, other)) for one in tests)
+
+
+def _cases(dataset: Dataset, roots: Roots) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """Yield each case with its source and its subjects; of development cases those that are in the dataset's pool."""
+    for case, entry in dataset.cases.items():
+        yield case, entry.source, entry.subjects
+    listed = (dataset_folder(dataset.name, roots) / "pool.json").is_file()
+    if dataset.development and dataset.draw is not None and listed:
+        for one in candidates(pool(dataset, roots), seed=dataset.draw.seed, dataset=dataset.name):
+            if one.name in dataset.development:
+                yield one.name, one.source, one.subjects
 
 
 def _digests(dataset: Dataset, case: str, roots: Roots) -> dict[str, str] | None:

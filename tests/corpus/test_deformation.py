@@ -89,6 +89,18 @@ def test_a_recipe_that_could_fold_is_refused_before_anything_is_drawn(make, tmp_
         read_recipe(path, dataset)
 
 
+def test_a_secret_seed_that_could_be_found_by_trying_is_refused(make, tmp_path):
+    dataset, _ = make({"one-fixed.nii.gz": b""})
+    path = tmp_path / "private" / "warp.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps({"seed": 20251011, "distance": 10.0, "reach": 3.0}))
+    with pytest.raises(InputError, match=r"seed: must have 15 digits or more, got 8: .*secrets.randbits") as caught:
+        read_recipe(path, dataset)
+    assert "20251011" not in str(caught.value)
+    path.write_text(json.dumps({"seed": 2**127 + 11, "distance": 10.0, "reach": 3.0}))
+    assert read_recipe(path, dataset).seed == 2**127 + 11
+
+
 def test_a_deformation_that_folds_after_all_is_refused():
     sound = draw(steepest_recipe(FLAT, 6.0), FLAT, name="d:c")
     torn = Deformation(BSpline(sound.transform.grid, np.asarray(sound.transform.coefficients) * 4))

@@ -143,6 +143,27 @@ def test_one_image_under_two_subjects_or_on_both_sides_of_a_pair_is_named(corpus
     assert "under the subjects 's2' and 's3'" in str(search(roots).doubles[0])
 
 
+def test_a_subject_of_a_test_case_is_in_no_development_case_of_another_dataset(corpus):
+    make, roots = corpus
+    make("a", {"one": [picture(1), picture(2)]}, subjects={"one": ["s1", "s2"]})
+    draw = {"seed": 1, "count": 1}
+    cases = {"x": [picture(5), picture(6)], "y": [picture(7), picture(8)], "z": [picture(9), picture(10)]}
+    folder = make("b", cases, subjects={"x": ["s7", "s8"]}, development=["y", "z"], draw=draw)
+    pool = {
+        "x": {"source": "tests", "subjects": ["s7", "s8"]},
+        "y": {"source": "tests", "subjects": ["s2", "s9"]},
+        "z": {"source": "elsewhere", "subjects": ["s1", "s2"]},
+    }
+    assert kinds(roots) == []
+    (folder / "pool.json").write_text(json.dumps({"cases": pool}))
+    # z's are the subjects of another source, who only have the same names.
+    assert kinds(roots) == [("subject", "a/one", "b/y")]
+    assert str(search(roots).doubles[0]) == (
+        "a/one (test) and b/y (development) hold images of one subject, 's2': a subject of a test case is one in every "
+        "task; take y out of b's development"
+    )
+
+
 def test_constant_and_tiny_images_are_nobody_s_double(corpus):
     make, roots = corpus
     flat, small = np.full((20, 30), 7, np.uint8), picture(1, shape=(10, 10))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import numpy as np
 import pytest
 import SimpleITK as sitk  # noqa: N813 - the package's customary name
@@ -9,6 +11,7 @@ from scipy.spatial.transform import Rotation
 
 from blocks import image_of
 from blocks.grid import Grid
+from fidopt import corpus, resources
 from fidopt.building.contents import Contents
 from fidopt.building.deformation import MOST_STEEP, Recipe, draw, transform_text
 from fidopt.building.folding import STEEPEST, refuse_folding, smallest_determinant
@@ -91,3 +94,25 @@ def test_a_drawn_deformation_is_one_to_one_and_its_case_is_as_itk_resamples_it(n
     assert np.abs(grid.index(back) - grid.index(fixed)).max() < 1e-6
     assert grid.inside(fixed).all()
     assert grid.inside(moving).all()
+
+
+def test_the_seeds_that_everybody_can_read_are_of_sets_that_no_track_holds():
+    roots = resources.roots()
+    public = sorted(path.parent.name for path in (resources.packaged_share() / "datasets").glob("*/warp.json"))
+    assert {"brain", "retina"} <= set(public)
+    ranked = {name for track in corpus.tracks(roots).root.values() for name in track.datasets}
+    assert not ranked & set(public)
+    for name in public:
+        dataset = corpus.dataset(name, roots)
+        assert (dataset.warp, dataset.truth.grade) == (True, "synthetic")
+        assert "in no track" in dataset.truth.limits
+
+
+def test_no_other_seed_is_in_the_repository():
+    checkout = resources.packaged_share()
+    if not (checkout / ".git").exists():
+        pytest.skip("not a checkout")
+    listed = subprocess.run(["git", "ls-files"], cwd=checkout, capture_output=True, text=True, check=True).stdout
+    names = listed.splitlines()
+    assert not [name for name in names if "/private/" in name or name.endswith("deformation.tfm")]
+    assert all(name.startswith("datasets/") for name in names if name.endswith("warp.json"))

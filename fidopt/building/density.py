@@ -1,0 +1,105 @@
+"""How densely a case's truth covers what is registered: its landmark pairs, and how much of the body labels span."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+
+from blocks.grid import Grid
+from blocks.image import grid_of, levels_of, open_image
+from fidopt.alignment.bodies import SIDE, Body, body_of
+from fidopt.corpus import Case
+from fidopt.descriptors.dataset import ROLES, Dataset
+from fidopt.errors import InputError
+from fidopt.images.landmarks import read_landmarks
+
+
+@dataclass(frozen=True)
+class Density:
+    """What one case is scored on.
+
+    Parameters
+    ----------
+    case
+        Its name.
+    pairs
+        Landmark pairs of the first set; None where it has none, or none that is ranked.
+    covered
+        Share of the fixed image's body, from 0 to 1, inside the box around the labels that are scored, along the
+        image's axes; of the whole image where it shows no body or is absent. None where there are no ranked labels.
+    structures
+        How many labels that is.
+    """
+
+    case: str
+    pairs: int | None
+    covered: float | None
+    structures: int | None
+
+
+def density(case: Case) -> Density:
+    """Return how densely a built case's truth covers it; see :class:`Density`."""
+    dataset = case.dataset
+    landmarks = case.landmark_sets().get("") if "tre" not in dataset.unranked else None
+    pairs = len(read_landmarks(landmarks[0], ndim=dataset.dimension)) if landmarks else None
+    stores = _labels(case) if "dice" not in dataset.unranked else ()
+    if not stores:
+        return Density(case.name, pairs, None, None)
+    scored = _scored(stores, dataset)
+    image = _coarse(stores[0])
+    share = _covered(np.isin(np.asarray(image.values), scored), grid_of(image), _body(case)) if len(scored) else 0.0
+    return Density(case.name, pairs, share, len(scored))
+
+
+def _labels(case: Case) -> tuple[Path, ...]:
+    """Return the label maps that are ranked: of both sides, or of a segmentation's one image."""
+    if case.dataset.task == "registration":
+        return case.label_sets().get("", ())
+    path = case.truth / "labels.ome.zarr"
+    return (path,) if path.is_dir() else ()
+
+
+def _scored(stores: tuple[Path, ...], dataset: Dataset) -> npt.NDArray[np.generic]:
+    """Return the labels that are scored: those that every map holds and the descriptor, if any, names."""
+    common = np.unique(np.asarray(_coarse(stores[0]).values))
+    for path in stores[1:]:
+        common = np.intersect1d(common, np.unique(np.asarray(_coarse(path).values)))
+    named = [int(value) for value in dataset.truth.labels]
+    wanted = common[common != 0]
+    return wanted[np.isin(wanted, named)] if named else wanted
+
+
+def _coarse(path: Path) -> xr.DataArray:
+    """Return a store at its finest level of at most 256 voxels an axis, or at its coarsest."""
+    levels = levels_of(path)
+    number = next((n for n, level in enumerate(levels) if max(level.grid.shape) <= SIDE), len(levels) - 1)
+    return open_image(path, level=number)
+
+
+def _body(case: Case) -> Body | None:
+    """Return the body of the image that the labels lie on, None where it is absent or shows none."""
+    role = ROLES[case.dataset.task][0]
+    path = case.folder / f"{role}.ome.zarr"
+    if not path.is_dir():
+        return None
+    try:
+        return body_of(_coarse(path), modality=case.dataset.modalities[role])
+    except InputError:
+        return None
+
+
+def _covered(labelled: npt.NDArray[np.bool_], grid: Grid, body: Body | None) -> float:
+    """Return the share of a body, or of the whole grid, inside the box around labelled voxels."""
+    where = np.argwhere(labelled)
+    low, high = where.min(axis=0) - 0.5, where.max(axis=0) + 0.5
+    if body is None:
+        return float(np.prod(high - low) / np.prod(grid.shape))
+    # The body's voxels are the image's, averaged: the same axes, so that a box stays a box.
+    corners = np.sort(body.grid.index(grid.world(np.stack([low, high]))), axis=0)
+    index = np.argwhere(body.mask)
+    inside = np.all((index >= corners[0] - 1e-6) & (index <= corners[1] + 1e-6), axis=1)
+    return float(inside.mean())
