@@ -18,6 +18,9 @@ from fidopt.descriptors.editing import edited
 from fidopt.descriptors.pool import Pool
 from fidopt.errors import DescriptorError, InputError, MissingError
 
+#: A busy machine is slow to make up what is drawn from; that says nothing of the draw.
+EASY = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
 
 def pool_of(sources, *, shared=False):
     """Return a pool: source -> names; each case has a subject of its own, or all the same one."""
@@ -79,6 +82,7 @@ SEED = st.integers(0, 2**40)
 COUNT = st.integers(1, 14)
 
 
+@EASY
 @given(SOURCES, SEED, COUNT, st.randoms(use_true_random=False))
 def test_the_draw_depends_on_no_order_of_the_file(sources, seed, count, shuffle):
     pool = pool_of(sources)
@@ -89,6 +93,7 @@ def test_the_draw_depends_on_no_order_of_the_file(sources, seed, count, shuffle)
     assert names(found) == sorted(pool.cases, key=lambda name: hashlib.sha256(f"{seed}:toy:{name}".encode()).digest())
 
 
+@EASY
 @given(SOURCES, COUNT)
 def test_shares_add_up_and_are_within_one_of_the_exact_ones(sources, count):
     sizes = {source: len(cases) for source, cases in sources.items()}
@@ -100,6 +105,7 @@ def test_shares_add_up_and_are_within_one_of_the_exact_ones(sources, count):
         assert all(abs(shares[source] - count * size / total) < 1 for source, size in sizes.items())
 
 
+@EASY
 @given(SOURCES, SEED, COUNT)
 def test_a_case_added_to_one_source_moves_no_other_source_s_order(sources, seed, count):
     more = {**sources, "a": [*sources.get("a", []), "a99"]}
@@ -111,6 +117,7 @@ def test_a_case_added_to_one_source_moves_no_other_source_s_order(sources, seed,
         assert old[: len(new)] == new[: len(old)]
 
 
+@EASY
 @given(SOURCES, SEED, COUNT, st.integers(0, 12))
 def test_development_never_touches_test(sources, seed, count, aside):
     found = candidates(pool_of(sources), seed=seed, dataset="toy")
@@ -343,8 +350,7 @@ JSON = st.recursive(
 )
 
 
-# A busy machine is slow to make up documents; that says nothing of them.
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@EASY
 @given(
     st.dictionaries(st.sampled_from(ORDER), JSON),
     st.dictionaries(st.sampled_from(ORDER), JSON),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fidopt import corpus
@@ -143,6 +143,7 @@ def passes(tree):
     return left and right if tree[0] == "AND" else left or right
 
 
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(trees())
 def test_and_asks_for_both_and_or_for_one_however_deep(tree):
     assert corpus.data_terms(written(tree)).ranked is passes(tree)
