@@ -21,6 +21,13 @@ _STEMS = {
     "segmentation": re.compile(r"image$|truth/labels$"),
     "synthesis": re.compile(r"source$|mask$|truth/target$"),
 }
+#: The same in words.
+_FILES = {
+    "registration": "fixed, moving, fixed_mask, moving_mask and, for both sides, truth/SIDE_labels, "
+    "truth/SIDE_landmarks (a further set: _NAME behind it) and truth/SIDE_ignore",
+    "segmentation": "image and truth/labels",
+    "synthesis": "source, mask and truth/target",
+}
 
 
 def prepare(cases: Sequence[str], *, script: Path, source: Path, target: Path) -> None:
@@ -60,7 +67,7 @@ def entries(folder: Path, dataset: Dataset) -> dict[str, Path]:
             continue
         stem = path.relative_to(folder).as_posix().split(".")[0]
         if not _STEMS[dataset.task].match(stem):
-            msg = f"{path}: a {dataset.task} case has no file of that name; CONTRIBUTING.md lists those it may have"
+            msg = f"{path}: a {dataset.task} case has no file of that name; it may have {_FILES[dataset.task]}"
             raise InputError(msg)
         if stem in found:
             msg = f"{path}: {found[stem].name} is there already for {stem}; keep one"

@@ -121,7 +121,11 @@ HOLES = np.where(np.arange(np.prod(SHAPE)).reshape(SHAPE) % 100 == 5, np.float32
             {},
             r"truth/labels: must lie on the grid of image",
         ),
-        ({"one-mask.nii.gz": labels(1)}, {}, r"mask\.nii\.gz: a segmentation case has no file of that name"),
+        (
+            {"one-mask.nii.gz": labels(1)},
+            {},
+            r"mask\.nii\.gz: a segmentation case has no file of that name; it may have image and truth/labels",
+        ),
         ({}, {"dimension": 2, "unit": "px"}, r"image: must have 2 dimensions"),
     ],
 )
@@ -159,7 +163,11 @@ def test_a_segmentation_that_could_not_be_scored_is_refused(make, segmented, fil
         ),
         ({"one-mask.nii.gz": labels(1, 2)}, {}, r"mask: must hold 0 and 1 alone, got \[0, 1, 2\]"),
         ({}, {"masks": []}, r"mask: is not one of dataset\.json's masks"),
-        ({"one-truth-labels.nii.gz": labels(1)}, {}, r"labels\.nii\.gz: a synthesis case has no file of that name"),
+        (
+            {"one-truth-labels.nii.gz": labels(1)},
+            {},
+            r"labels\.nii\.gz: a synthesis case has no file of that name; it may have source, mask and truth/target",
+        ),
     ],
 )
 def test_a_synthesis_that_could_not_be_scored_is_refused(make, synthesised, files, changes, message):
