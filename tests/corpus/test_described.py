@@ -176,3 +176,10 @@ def test_a_misspelled_name_among_many_is_answered_with_the_nearest():
         corpus.dataset("mindboggle", resources.roots())
     with pytest.raises(UsageError, match=r"there is no 'xyz123' in [^;]*; there are: "):
         corpus.dataset("xyz123", resources.roots())
+
+
+def test_learn2regs_tasks_that_miss_a_check_say_since_when_they_stand(catalogue):
+    held = {name: dataset.checks for name, dataset in catalogue.items() if name.startswith("L2R_") and dataset.checks}
+    assert sorted(held) == ["L2R_AbdomenMRCT", "L2R_LungCT", "L2R_NLST", "L2R_OASIS", "L2R_ThoraxCBCT"]
+    assert not any(checks.passed for checks in held.values())
+    assert all("before these checks were asked for (2026-10-11)" in checks.reason for checks in held.values())
