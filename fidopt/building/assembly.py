@@ -14,7 +14,8 @@ from typing import Any, Literal
 import psutil
 
 from fidopt import __version__
-from fidopt.building.contents import read_contents
+from fidopt.alignment.headers import stored_alignment
+from fidopt.building.contents import aligned_contents, read_contents
 from fidopt.building.deformation import draw, read_recipe, recipe_path, transform_text
 from fidopt.building.folding import refuse_folding
 from fidopt.building.moved import move
@@ -113,6 +114,8 @@ def build(
     names = case_names(dataset, cases, development=True)
     inputs = inputs_digest(dataset, roots)
     todo = [name for name in names if not _kept(dataset, name, inputs, roots=roots, overwrite=overwrite)]
+    for name in todo:
+        stored_alignment(dataset, name, roots)  # refused before anything is prepared
     place = roots.corpus / dataset.name
     _clear_leftovers(place, [name for name in names if name not in todo])
     resumed: set[str] = set()
@@ -196,6 +199,7 @@ def _publish(
         files=file_digests(new),
         contents=voxel_digests(new, client=client),
         libraries=libraries(dataset),
+        alignment=_alignment(dataset, name, roots),
     )
     final = case_dir(roots, dataset, name)
     if final.exists():
@@ -217,6 +221,9 @@ def _naming_the_case(prepared: Path, case: str) -> Iterator[None]:
 def _assemble(dataset: Dataset, name: str, prepared: Path, folder: Path, *, roots: Roots) -> None:
     """Make the case's folder from what prepare.py made."""
     contents = read_contents(entries(prepared, dataset), dataset)
+    stored = stored_alignment(dataset, name, roots)
+    if stored is not None:
+        contents = aligned_contents(contents, stored.transform)
     text = None
     if dataset.warp:
         from blocks.image import grid_of
@@ -244,11 +251,17 @@ def _kept(dataset: Dataset, name: str, inputs: str, *, roots: Roots, overwrite: 
     before = read_record(dataset, name, roots)
     if before is None and entry_digests(file_digests(folder)) == _recorded(dataset, name, roots):
         return True
-    if before is not None and before.inputs == inputs:
+    if before is not None and (before.inputs, before.alignment) == (inputs, _alignment(dataset, name, roots)):
         return True
     why = "from other inputs" if before else "elsewhere, or by hand"
     msg = f"{folder} was built {why}; keep it, or build it again with --overwrite"
     raise OutputExistsError(msg)
+
+
+def _alignment(dataset: Dataset, name: str, roots: Roots) -> str | None:
+    """Return the digest of the transform that a case is aligned by, None where it is taken as delivered."""
+    stored = stored_alignment(dataset, name, roots)
+    return stored.digest if stored else None
 
 
 def _recorded(dataset: Dataset, name: str, roots: Roots) -> dict[str, str] | None:

@@ -11,7 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from blocks.image import grid_of
+from blocks.image import grid_of, unit_of
+from blocks.transforms import Affine
+from fidopt.alignment.headers import aligned
+from fidopt.building.world import regridded
 from fidopt.descriptors.dataset import Dataset
 from fidopt.errors import InputError
 from fidopt.images.landmarks import check_frame, read_landmarks
@@ -76,6 +79,29 @@ def read_contents(entries: Mapping[str, Path], dataset: Dataset) -> Contents:
         msg = "\n".join(f"{folder}: {problem}" for problem in found)
         raise InputError(msg)
     return contents
+
+
+def aligned_contents(contents: Contents, transform: Affine) -> Contents:
+    """Return a case with its moving side where an alignment puts it, every voxel kept.
+
+    Parameters
+    ----------
+    contents
+        As they were delivered.
+    transform
+        T, rigid: fixed world points -> moving world points. What the moving side showed at T(x) comes to sit at x.
+    """
+    back = transform.inverse()
+    images = {
+        entry: regridded(image, aligned(grid_of(image), transform), unit=unit_of(image))
+        if side(entry) == "moving"
+        else image
+        for entry, image in contents.images.items()
+    }
+    points = {
+        entry: back.points(values) if side(entry) == "moving" else values for entry, values in contents.points.items()
+    }
+    return Contents(images, points)
 
 
 def problems(contents: Contents, dataset: Dataset, *, voxels: bool = True) -> Iterator[str]:

@@ -24,6 +24,7 @@ from blocks.image import grid_of, levels_of, open_image, unit_of
 from blocks.image.source import stored_source
 from blocks.image.view import Kind
 from blocks.transforms import Affine
+from fidopt.alignment.headers import aligned, stored_alignment
 from fidopt.building.appearance import seen
 from fidopt.building.bodies import body_of, outside
 from fidopt.building.contents import Contents, is_labels, label_problems, problems, side
@@ -39,16 +40,14 @@ from fidopt.building.folding import refuse_folding
 from fidopt.building.moved import moved_points, pairs_within
 from fidopt.building.prepared import entries
 from fidopt.building.stores import refuse_different, write_points
-from fidopt.building.world import aligned, in_unit, is_world, permutation, regridded, world_grid
-from fidopt.corpus import alignment_path
+from fidopt.building.world import in_unit, is_world, permutation, regridded, world_grid
 from fidopt.descriptors.base import load
 from fidopt.descriptors.dataset import Dataset
 from fidopt.descriptors.reference import ImageReference, direction
-from fidopt.errors import InputError, MissingError
+from fidopt.errors import InputError
 from fidopt.images.landmarks import read_landmarks
 from fidopt.images.readers import read_image
 from fidopt.images.segments import forget
-from fidopt.images.transforms import read_transform
 from fidopt.resources import Roots
 
 Floats = npt.NDArray[np.float64]
@@ -128,7 +127,8 @@ def assemble_large(case: LargeCase) -> None:
 def _read(case: LargeCase) -> Contents:
     """Return a prepared case's images, none of their voxels read, and its points; the moving side aligned."""
     dataset = case.dataset
-    alignment = _alignment(case)
+    stored = stored_alignment(dataset, case.name, case.roots)
+    alignment = stored.transform if stored else None
     images: dict[str, xr.DataArray] = {}
     points: dict[str, Floats] = {}
     for entry, path in entries(case.prepared, dataset).items():
@@ -137,7 +137,7 @@ def _read(case: LargeCase) -> Contents:
             if alignment is not None and side(entry) == "moving":
                 points[entry] = alignment.inverse().points(points[entry])
             continue
-        image = _opened(case, path, labels=is_labels(entry))
+        image = opened(path, case.source, labels=is_labels(entry))
         grid = in_unit(image, grid_of(image), dataset.unit)
         if side(entry) == "moving" and alignment is not None:
             grid = aligned(grid, alignment)
@@ -148,12 +148,12 @@ def _read(case: LargeCase) -> Contents:
     return Contents(images, points)
 
 
-def _opened(case: LargeCase, path: Path, *, labels: bool) -> xr.DataArray:
-    """Return a prepared image, which may be a reference to one of the provider's files."""
+def opened(path: Path, source: Path, *, labels: bool) -> xr.DataArray:
+    """Return a prepared image, none of its voxels read; it may be a reference to one of the files in ``source``."""
     if path.suffix != ".json":
         return read_image(path, labels=labels, lazy_bytes=0)
     said = load(ImageReference, path)
-    where = case.source / said.file
+    where = source / said.file
     image = read_image(where, labels=labels, unit=said.unit, spacing=said.spacing, lazy_bytes=0)
     if said.axes is None:
         return image
@@ -163,21 +163,6 @@ def _opened(case: LargeCase, path: Path, *, labels: bool) -> xr.DataArray:
         raise InputError(msg)
     turned = Grid.of(grid.shape, spacing=grid.spacing, origin=grid.origin, direction=direction(said.axes))
     return regridded(image, turned, unit=unit_of(image))
-
-
-def _alignment(case: LargeCase) -> Affine | None:
-    """Return the stored transform of a case, None where it is taken as delivered."""
-    if case.dataset.alignment.mode == "as-delivered":
-        return None
-    path = alignment_path(case.dataset, case.name, case.roots)
-    if not path.is_file():
-        msg = f"{path} is missing: {case.dataset.name} is aligned ({case.dataset.alignment.mode}) by a stored transform"
-        raise MissingError(msg)
-    transform = read_transform(path)
-    if not isinstance(transform, Affine) or not transform.is_rigid():
-        msg = f"{path}: an alignment is a rotation and a translation and no more; every other motion is left to methods"
-        raise InputError(msg)
-    return transform
 
 
 def _deformation(case: LargeCase, contents: Contents) -> Deformation | None:

@@ -58,6 +58,8 @@ class BuildRecord(File):
         Store -> digest of its voxels (:func:`voxel_digests`).
     libraries
         Versions of what wrote them (:func:`libraries`).
+    alignment
+        Digest of the transform that its moving side was moved by, None where it was taken as delivered.
     """
 
     fidopt: Text
@@ -65,6 +67,7 @@ class BuildRecord(File):
     files: dict[str, Digest]
     contents: dict[str, Digest] = Field(default_factory=dict)
     libraries: dict[Text, Text] = Field(default_factory=dict)
+    alignment: Digest | None = None
 
 
 def record_path(dataset: Dataset, case: str, roots: Roots) -> Path:

@@ -11,7 +11,6 @@ import xarray as xr
 
 from blocks.grid import Grid
 from blocks.image import image_of, kind_of, unit_of
-from blocks.transforms import Affine
 from fidopt.errors import InputError
 
 Floats = npt.NDArray[np.float64]
@@ -91,22 +90,6 @@ def world_grid(grid: Grid) -> Grid:
         extent = float(corners[:, axis].max() - corners[:, axis].min())
         counts[axis] = grid.shape[n - 1 - column] if straight else math.ceil(extent / spacing[axis] - 1e-6) + 1
     return Grid.of(counts[::-1], spacing=spacing, origin=[float(v) for v in origin])
-
-
-def aligned(grid: Grid, transform: Affine) -> Grid:
-    """Return where a moving grid lies once what it showed at T(x) sits at x: its origin and direction moved.
-
-    Parameters
-    ----------
-    grid
-        The moving image's, as it was delivered.
-    transform
-        T, rigid: fixed world points -> moving world points.
-    """
-    back = transform.inverse()
-    origin = back.points(np.array([grid.origin]))[0]
-    direction = [float(v) for v in (back.rows @ grid.direction_matrix).ravel()]
-    return Grid.of(grid.shape, spacing=grid.spacing, origin=[float(v) for v in origin], direction=direction)
 
 
 def _nearest(matrix: Floats) -> list[int]:

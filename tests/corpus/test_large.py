@@ -15,11 +15,12 @@ from blocks import Affine, Grid, Region, image_of, open_image, warp, write_image
 from blocks.execute import compute
 from blocks.image import grid_of
 from fidopt import building, corpus
+from fidopt.alignment.headers import aligned
 from fidopt.building import large as building_large
 from fidopt.building import records
 from fidopt.building.appearance import Appearance, painted, seen
 from fidopt.building.bodies import body_of
-from fidopt.building.world import aligned, is_world, world_grid
+from fidopt.building.world import is_world, world_grid
 from fidopt.cluster import connect
 from fidopt.descriptors.base import parse
 from fidopt.descriptors.reference import ImageReference, direction
