@@ -59,7 +59,7 @@ def verify(
     if dataset is not None:
         chosen = [corpus.filled(corpus.dataset(dataset, roots))]
     else:
-        chosen = [one for one in corpus.datasets(roots) if building.built_cases(one, roots)]
+        chosen = [one for one in corpus.datasets(roots) if not one.to_fill and building.built_cases(one, roots)]
     if not chosen:
         msg = f"no dataset is built in {roots.corpus}; build one first: fidopt build DATASET"
         raise MissingError(msg)

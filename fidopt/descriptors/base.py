@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, cast
@@ -23,7 +23,7 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails
 
-from fidopt.descriptors.contradictions import Check, answers, contradictions, partly
+from fidopt.descriptors.contradictions import Check, answers, check, contradictions, partly
 from fidopt.descriptors.explaining import explained
 from fidopt.errors import DescriptorError
 
@@ -56,8 +56,8 @@ Digest = Annotated[str, pattern(r"^sha256:[0-9a-f]{64}$", "'sha256:' and 64 hexa
 
 
 def _whole(value: object) -> object:
-    """Refuse 3.0 where 3 is meant: a literal takes whatever equals it, even in a strict model."""
-    if isinstance(value, float):
+    """Refuse 3.0 where 3 is meant, and true where 1 is: a literal takes whatever equals it, even in a strict model."""
+    if isinstance(value, float | bool):
         msg = "must be a whole number"
         raise ValueError(msg)
     return value
@@ -81,8 +81,10 @@ Day = Annotated[
     WithJsonSchema({"type": "string", "format": "date", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"}),
 ]
 
+#: Of a literal of numbers: they are whole.
+WHOLE = BeforeValidator(_whole)
 #: How many axes images have.
-Dimension = Annotated[Literal[2, 3], BeforeValidator(_whole)]
+Dimension = Annotated[Literal[2, 3], WHOLE]
 
 #: Pydantic's error types in fidopt's words; the others keep Pydantic's own.
 _WORDS = {
@@ -137,7 +139,7 @@ def _explain_table(schema: dict[str, Any], model: type[Table[Any]]) -> None:
     explained(schema, model)
     (entry,) = schema["patternProperties"].values()
     schema["patternProperties"] = {r"^(?!\$schema$)(?=.*\S)": entry}
-    schema["properties"] = {"$schema": {"type": "string"}}
+    schema["properties"] = {"$schema": {"type": ["string", "null"]}}
 
 
 class Table(RootModel[dict[Text, T]]):
@@ -145,7 +147,12 @@ class Table(RootModel[dict[Text, T]]):
 
     model_config = ConfigDict(frozen=True, strict=True, json_schema_extra=_explain_table)
 
-    null_is_empty: ClassVar[tuple[str, ...]] = ()
+    null_is_empty: ClassVar[tuple[str, ...]] = ("$schema",)
+
+    @check
+    def _schema_is_no_entry(self) -> Iterator[str]:
+        if "$schema" in self.root:
+            yield "$schema: must be a text, the JSON Schema that an editor uses"
 
 
 D = TypeVar("D", bound=Descriptor | Table[Any])
@@ -193,7 +200,7 @@ def parse(model: type[D], text: str, *, where: str, also: Check | None = None) -
             sound = partly(model, document)
             found += [*contradictions(sound, model), *answers(also, sound)]
     if found:
-        raise DescriptorError([f"{where}: {problem}" for problem in found])
+        raise DescriptorError([f"{where}: {problem}" for problem in dict.fromkeys(found)])
     return read
 
 

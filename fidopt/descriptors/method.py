@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, PositiveInt
 
-from fidopt.descriptors.base import Descriptor, Dimension, File, Name, Text
+from fidopt.descriptors.base import WHOLE, Descriptor, Dimension, File, Name, Text
 from fidopt.descriptors.contradictions import check
 from fidopt.descriptors.dataset import Mask, Task
 from fidopt.descriptors.listed import DISTINCT, SOME
@@ -38,7 +38,7 @@ class Variant(Descriptor):
         What the method's run.sh is handed in FIDOPT_SETTINGS.
     """
 
-    tier: Literal[1, 2] = 2
+    tier: Annotated[Literal[1, 2], WHOLE] = 2
     datasets: tuple[Name, ...] = ()
     tuned_on: tuple[Text, ...] = ()
     source: Text

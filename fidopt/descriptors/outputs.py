@@ -18,4 +18,4 @@ class OutputNames(Table[Text]):
             if value == "0":
                 yield "0: is the background, which has no name here; leave it out"
             elif not re.fullmatch(r"[1-9][0-9]*", value):
-                yield f"{value}: must be a label's value, from 1; a line reads '\"1\": \"liver\"'"
+                yield f'{value}: must be a label\'s value, from 1; a line reads \'"1": "liver"\''

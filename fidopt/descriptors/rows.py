@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt
 
-from fidopt.descriptors.base import Day, Descriptor, Digest, File, Name, Text, pattern
+from fidopt.descriptors.base import WHOLE, Day, Descriptor, Digest, File, Name, Text, pattern
 from fidopt.descriptors.contradictions import check
 
 #: A method's name, or ``METHOD@VARIANT``; a scored NAME need not be a method here.
@@ -18,12 +18,14 @@ LineName = Annotated[
         "a method's name, or METHOD@VARIANT, of letters, digits, '.', '_' and '-'",
     ),
 ]
-#: The step that failed: making the environment, run.sh, its time limit, reading its field, scoring it.
-Stage = Literal["setup", "run", "timeout", "field", "score"]
+#: The step that failed: making the environment, run.sh, its time limit, reading its field or output, scoring it.
+Stage = Literal["setup", "run", "timeout", "field", "output", "score"]
 
 
 class Failure(Descriptor):
-    """Why a case has no result of its own: its metrics are the unregistered pair's.
+    """Why a case has no result of its own.
+
+    A registration's metrics are then the unregistered pair's, a segmentation's an empty map's, a synthesis's null.
 
     Parameters
     ----------
@@ -90,7 +92,7 @@ class Rows(File):
         Case -> row.
     """
 
-    schema_version: Literal[1] = Field(default=1, alias="schema")
+    schema_version: Annotated[Literal[1], WHOLE] = Field(default=1, alias="schema")
     method: LineName
     dataset: Name
     machine: Name
