@@ -6,6 +6,7 @@ import json
 import types
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import cache
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, RootModel, TypeAdapter, ValidationError
@@ -56,19 +57,33 @@ def contradictions(value: Any, model: type[BaseModel], key: str = "") -> Iterato
     key
         Where it stands in the file, ending in a dot; empty for the whole file.
     """
-    for part in reversed(model.__mro__):
-        for method in vars(part).values():
-            if getattr(method, "is_check", False):
-                yield from (f"{key}{problem}" for problem in answers(method, value))
-    for name, field in model.model_fields.items():
-        try:
-            inside = getattr(value, name)
-        except UnsoundError:
-            continue
+    for method in _checks(model):
+        yield from (f"{key}{problem}" for problem in answers(method, value))
+    for name, alias in _parts(model).items():
         # The value of a table is the file itself: its names are keys, and "root" is none.
-        inner = key.removesuffix(".") if name == "root" else f"{key}{field.alias or name}"
-        for place, child, kind in _descriptors(inside, inner):
+        inner = key.removesuffix(".") if name == "root" else f"{key}{alias}"
+        for place, child, kind in _descriptors(given(value, name, None), inner):
             yield from contradictions(child, kind, f"{place}.")
+
+
+@cache
+def _checks(model: type[BaseModel]) -> tuple[Check, ...]:
+    """Return the marked methods of a model, those of the classes that it is made from first."""
+    methods = (method for part in reversed(model.__mro__) for method in vars(part).values())
+    return tuple(method for method in methods if getattr(method, "is_check", False))
+
+
+@cache
+def _parts(model: type[BaseModel]) -> dict[str, str]:
+    """Return field -> key of the values that may hold descriptors: of numbers and texts there is nothing to ask."""
+    fields = model.model_fields.items()
+    return {name: field.alias or name for name, field in fields if _holds_models(field.annotation)}
+
+
+def _holds_models(annotation: Any) -> bool:  # noqa: ANN401 - a type as pydantic takes it
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return True
+    return any(_holds_models(inside) for inside in get_args(annotation))
 
 
 def partly(model: type[BaseModel], document: dict[str, Any]) -> Any:  # noqa: ANN401 - stands in for a model
