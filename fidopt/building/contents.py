@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from blocks.execute import compute
 from blocks.image import grid_of, unit_of
 from blocks.transforms import Affine
 from fidopt.alignment.headers import aligned
@@ -110,7 +111,7 @@ def problems(contents: Contents, dataset: Dataset, *, voxels: bool = True) -> It
     yield from _points_problems(contents)
     yield from _sets_problems(contents, dataset)
     if dataset.task != "registration":
-        yield from _truth_problems(contents, dataset, voxels=voxels)
+        yield from _truth_problems(contents, dataset)
 
 
 def _images_problems(contents: Contents, dataset: Dataset, *, voxels: bool) -> Iterator[str]:
@@ -175,8 +176,8 @@ def _sets_problems(contents: Contents, dataset: Dataset) -> Iterator[str]:
         yield "a case has both images or none; got one"
 
 
-def _truth_problems(contents: Contents, dataset: Dataset, *, voxels: bool) -> Iterator[str]:
-    """Yield why the output of a segmentation or of a synthesis could not be scored."""
+def _truth_problems(contents: Contents, dataset: Dataset) -> Iterator[str]:
+    """Yield why the output of a segmentation or of a synthesis could not be scored; a lazy target is read by block."""
     name = _REFERENCE[dataset.task][1]
     truth = contents.images.get(name)
     if truth is None:
@@ -184,8 +185,7 @@ def _truth_problems(contents: Contents, dataset: Dataset, *, voxels: bool) -> It
     elif dataset.task == "synthesis":
         if "c" in truth.dims:
             yield f"{name}: must hold one value a voxel, got {truth.sizes['c']} channels"
-        strange = int(np.count_nonzero(~np.isfinite(np.asarray(truth.values)))) if voxels else 0
-        if strange:
+        if strange := int(np.asarray(compute((~np.isfinite(truth.data)).sum()))):
             yield f"{name}: must be finite, since errors are averaged over it, got {strange} voxels that are not"
 
 

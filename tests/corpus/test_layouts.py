@@ -187,3 +187,29 @@ for case in sys.argv[3:]:
     dataset, roots = make(segmented, prepare=script, **SEGMENTATION)
     with pytest.raises(InputError, match=r"tiny/one: prepare\.py made the folder and wrote nothing into it"):
         building.build(dataset, roots=roots)
+
+
+def test_a_large_segmentation_is_built_block_by_block_like_a_small_one(make, segmented):
+    straight = {
+        "one-image.nii.gz": oblique(picture(), turn=0.0),
+        "one-truth-labels.nii.gz": oblique(np.resize(np.array([0, 2, 7], np.uint8), SHAPE), turn=0.0),
+    }
+    dataset, roots = make(straight, **SEGMENTATION, large=True)
+    building.build(dataset, roots=roots)
+    case = corpus.case(dataset, "one", roots)
+    assert stores(case.folder) == ["image.ome.zarr", "truth/labels.ome.zarr"]
+    # A large image is brought onto the world's axes, here by turning the first two round.
+    np.testing.assert_array_equal(open_image(case.folder / "image.ome.zarr").values, picture().T[:, ::-1, ::-1])
+    truth = open_image(case.truth / "labels.ome.zarr")
+    assert (truth.attrs["kind"], set(np.unique(truth.values))) == ("labels", {0, 2, 7})
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_a_target_with_gaps_is_refused_however_large_it_is(make, synthesised, large):
+    straight = {
+        "one-source.nii.gz": oblique(picture(), turn=0.0),
+        "one-truth-target.nii.gz": oblique(HOLES, turn=0.0),
+    }
+    dataset, roots = make(straight, **SYNTHESIS, large=large)
+    with pytest.raises(InputError, match=r"truth/target: must be finite, .* got 9 voxels that are not"):
+        building.build(dataset, roots=roots)
