@@ -90,8 +90,8 @@ def _short(dataset: Dataset, found: Drawn, *, asked: int | None) -> None:
         say(f"{dataset.name}: all {len(found.cases)} cases of its pool are test cases; {wanted} were to be drawn")
     if asked is not None and len(found.development) < asked:
         say(
-            f"{dataset.name}: {len(found.development)} of {asked} development cases: no other can be set aside "
-            f"without changing the test cases or showing one of their subjects"
+            f"{dataset.name}: {len(found.development)} of {asked} development cases: the pool holds no other that "
+            f"leaves the test cases as they are and shows none of their subjects"
         )
 
 

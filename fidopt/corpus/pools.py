@@ -11,7 +11,7 @@ from typing import Any
 from fidopt.corpus.drawing import Candidate, candidates, develop, draw, first_of_training, place
 from fidopt.corpus.finding import dataset_folder, filled
 from fidopt.descriptors.base import load, parse, shown
-from fidopt.descriptors.dataset import CaseEntry, Dataset
+from fidopt.descriptors.dataset import CaseEntry, Dataset, Draw
 from fidopt.descriptors.editing import edited
 from fidopt.descriptors.pool import Pool
 from fidopt.errors import MissingError, UsageError
@@ -41,16 +41,37 @@ class Drawn:
     sources: dict[str, int]
 
 
-def pool(dataset: Dataset, roots: Roots) -> Pool:
-    """Return every case of a dataset that has a ground truth.
+def asked_draw(dataset: Dataset) -> Draw:
+    """Return how a dataset is drawn.
 
     Raises
     ------
+    UsageError
+        When its descriptor says nothing of it, or leaves open what is not filled by the draw itself.
+    """
+    filled(dataset, apart_from=_DRAWN)
+    if dataset.draw is None:
+        msg = (
+            f"{dataset.name} is not drawn: its dataset.json has no draw, such as "
+            f'{{"seed": 20251011, "count": 10}}, or a count of null where an official split is tested'
+        )
+        raise UsageError(msg)
+    return dataset.draw
+
+
+def pool(dataset: Dataset, roots: Roots) -> Pool:
+    """Return every case with a ground truth of a dataset that is drawn.
+
+    Raises
+    ------
+    UsageError
+        As :func:`asked_draw`.
     MissingError
         When no pool.json lies beside the dataset's descriptor.
     DescriptorError
         With every problem of the file.
     """
+    asked_draw(dataset)
     path = dataset_folder(dataset.name, roots) / "pool.json"
     if not path.is_file():
         msg = (
@@ -78,14 +99,8 @@ def drawn(dataset: Dataset, pool: Pool, *, development: int | None = None) -> Dr
     UsageError
         When the descriptor leaves open what is needed, or has no draw.
     """
-    filled(dataset, apart_from=_DRAWN)
-    if dataset.draw is None:
-        msg = (
-            f"{dataset.name} is not drawn: its dataset.json has no draw, such as "
-            f'{{"seed": 20251011, "count": 10}}, or a count of null where an official split is tested'
-        )
-        raise UsageError(msg)
-    seed, count = dataset.draw.seed, dataset.draw.count
+    asked = asked_draw(dataset)
+    seed, count = asked.seed, asked.count
     found = candidates(pool, seed=seed, dataset=dataset.name)
     if count is None:
         test = _split(dataset, seed)
