@@ -6,7 +6,8 @@
     |-- UsageError          an argument, an option or a name that does not exist
     |-- InputError          a file that is damaged, of the wrong kind or not what was expected
     |   |-- DescriptorError a JSON file with problems: all of them, each with its key
-    |   `-- FieldError      a displacement field that cannot be scored
+    |   |-- FieldError      a displacement field that cannot be scored
+    |   `-- OutputError     a label map or an image that cannot be scored
     |-- OutputExistsError   something else is already there
     `-- MissingError        a package, a program or a file of a provider that has to be had first
 """
@@ -62,6 +63,10 @@ class DescriptorError(InputError):
 
 class FieldError(InputError):
     """A displacement field that cannot be scored: shape, geometry, type or values."""
+
+
+class OutputError(InputError):
+    """A segmentation's or synthesis's output that cannot be scored: grid, type, values or the names of its labels."""
 
 
 class OutputExistsError(FidoptError):

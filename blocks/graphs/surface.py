@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,10 @@ from blocks.region import Region
 
 #: Bytes that the labels in work at once may take, unless it is said otherwise.
 MEMORY_BYTES = 1 << 30
+
+
+#: What is asked of one label's distances.
+Measure = Callable[[surface.SurfaceDistances], float]
 
 
 def hausdorff(
@@ -52,17 +57,56 @@ def hausdorff(
         Label -> its distance in the unit of ``steps``, None where either map lacks it: to be computed batch by batch,
         the largest labels first.
     """
+    measures = dict.fromkeys(ids, partial(surface.hausdorff, percent=percent))
+    return _measured(fixed, warped, measures, steps=steps, memory_bytes=memory_bytes, threads=threads)
+
+
+def surface_dice(
+    fixed: Labels,
+    warped: Labels,
+    *,
+    tolerances: Mapping[int, float],
+    steps: Sequence[float],
+    memory_bytes: int = MEMORY_BYTES,
+    threads: int = CPU_COUNT,
+) -> Iterator[dict[int, Any]]:
+    """Yield the surface Dice of labels as lazy values, a batch of labels at a time.
+
+    Parameters
+    ----------
+    tolerances
+        Label -> the distance within which two surfaces agree, in the unit of ``steps``. The others as in
+        :func:`hausdorff`.
+
+    Yields
+    ------
+    dict of int to Delayed
+        Label -> its surface Dice, None where either map lacks it.
+    """
+    measures = {label: partial(surface.surface_dice, tolerance=far) for label, far in tolerances.items()}
+    return _measured(fixed, warped, measures, steps=steps, memory_bytes=memory_bytes, threads=threads)
+
+
+def _measured(
+    fixed: Labels,
+    warped: Labels,
+    measures: Mapping[int, Measure],
+    *,
+    steps: Sequence[float],
+    memory_bytes: int,
+    threads: int,
+) -> Iterator[dict[int, Any]]:
     first, second = common_type(fixed, warped)
-    boxes = dict(zip(ids, surface.boxes(first, second, ids=ids), strict=True))
+    boxes = dict(zip(measures, surface.boxes(first, second, ids=list(measures)), strict=True))
     costs = {label: label_bytes(box, itemsize=first.dtype.itemsize) for label, box in boxes.items()}
     batch: dict[int, Any] = {}
     width = threads
-    for label in sorted(ids, key=lambda label: (-costs[label], label)):
+    for label in sorted(measures, key=lambda label: (-costs[label], label)):
         if not batch:
             # All that follow need less: as many as fit now fit later too.
             width = max(1, min(threads, memory_bytes // max(costs[label], 1)))
         box = boxes[label].slices
-        batch[label] = delayed(_distance, pure=False)(first[box], second[box], label, tuple(steps), percent)
+        batch[label] = delayed(_measure, pure=False)(first[box], second[box], label, tuple(steps), measures[label])
         if len(batch) == width < threads:
             yield batch
             batch = {}
@@ -76,6 +120,6 @@ def label_bytes(box: Region, *, itemsize: int) -> int:
     return surface_bytes(corners, voxels=2 * box.size * itemsize)
 
 
-def _distance(fixed: Labels, warped: Labels, label: int, steps: tuple[float, ...], percent: float) -> float | None:
+def _measure(fixed: Labels, warped: Labels, label: int, steps: tuple[float, ...], measure: Measure) -> float | None:
     distances = surface.surface_distances(fixed, warped, label=label, steps=steps)
-    return None if distances is None else surface.hausdorff(distances, percent=percent)
+    return None if distances is None else measure(distances)

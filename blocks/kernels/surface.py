@@ -103,6 +103,15 @@ def hausdorff(distances: SurfaceDistances, *, percent: float = 95.0) -> float:
     )
 
 
+def surface_dice(distances: SurfaceDistances, *, tolerance: float) -> float:
+    """Return the part of both surfaces' area that lies within a tolerance of the other surface, from 0 to 1."""
+    near = sum(
+        float(np.sum(area[there <= tolerance]))
+        for there, area in ((distances.forward, distances.forward_area), (distances.backward, distances.backward_area))
+    )
+    return near / float(np.sum(distances.forward_area) + np.sum(distances.backward_area))
+
+
 def _percentile(distances: Floats, area: Floats, percent: float) -> float:
     order = np.lexsort((area, distances))
     share = np.cumsum(area[order]) / np.sum(area[order])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
@@ -12,6 +12,7 @@ from fidopt.commands.options import Compute, Json, Where
 from fidopt.commands.output import progress, say, show, show_json
 
 if TYPE_CHECKING:
+    from fidopt.descriptors.dataset import Dataset
     from fidopt.leaderboard.folding import Folded
     from fidopt.scoring.submission import Scored, Submission
 
@@ -21,20 +22,24 @@ def score(
     dataset: str,
     /,
     *cases: str,
-    fields: Path,
+    fields: Path | None = None,
+    outputs: Path | None = None,
     voxels: Annotated[bool, Parameter(negative=())] = False,
     machine: str | None = None,
     where: Where | None = None,
     compute: Compute | None = None,
     json: Json = False,
 ) -> int:
-    """Score displacement fields made elsewhere, and write their rows.
+    """Score what was made elsewhere, displacement fields, label maps or images, and write its rows.
 
     A field is u(x) on the fixed image's grid, in the dataset's unit along the world's axes (LPS): the fixed point x
-    matches x + u(x) in the moving image. A case whose field is missing or cannot be scored gets a row that says why
-    and counts as the unregistered pair.
+    matches x + u(x) in the moving image. A label map or a synthetic image lies on its image's grid; the names of a
+    map's values stand in labels.json beside it, {"1": "liver"}, and meet the dataset's through structures.json. A case
+    whose result is missing or cannot be scored gets a row that says why; it counts as the unregistered pair, or as an
+    empty map, and leaves a synthesis incomplete.
 
-    Example: `fidopt score mine lung_ct --fields fields`, where `fields/case01/DVF.nii.gz` is the field of case01.
+    Example: `fidopt score mine lung_ct --fields fields`, where `fields/case01/DVF.nii.gz` is the field of case01, or
+    `fidopt score mine headneck_masks --outputs outputs`, where `outputs/case08/labels.nii.gz` is a label map.
 
     Parameters
     ----------
@@ -45,38 +50,56 @@ def score(
     cases
         some of its cases; by default all
     fields
-        folder of CASE/DVF.nii.gz (also .mha, .nrrd, .ome.zarr), or of Learn2Reg's disp_FFFF_MMMM.nii.gz
+        of a registration: folder of CASE/DVF.nii.gz (also .mha, .nrrd, .ome.zarr), or of Learn2Reg's
+        disp_FFFF_MMMM.nii.gz
+    outputs
+        of another task: folder of CASE/labels.nii.gz with CASE/labels.json, or of CASE/image.nii.gz (also .mha, .nrrd,
+        .ome.zarr)
     voxels
         the fields are Learn2Reg's: voxels along the index axes
     machine
         folder of the results to write to, instead of this host's [FIDOPT_MACHINE]
     """
     from fidopt import corpus
-    from fidopt.runner.previews import draw
-    from fidopt.scoring.submission import score_fields
 
     roots = (where or Where()).roots()
     described = corpus.filled(corpus.dataset(dataset, roots))
+    _refuse_folders(described, fields, outputs, voxels=voxels)
     with (compute or Compute()).place() as place, progress(f"scoring {name} on {dataset}") as report:
-        submission = score_fields(
-            name,
-            described,
-            cases,
-            fields=fields,
-            roots=roots,
-            voxels=voxels,
-            machine=machine,
-            client=place.client,
-            draw=draw,
-            progress=report,
-            say=say,
-        )
+        told: dict[str, Any] = {"machine": machine, "client": place.client, "progress": report, "say": say}
+        if outputs is not None:
+            from fidopt.scoring.output_submission import score_outputs
+
+            submission = score_outputs(name, described, cases, outputs=outputs, roots=roots, **told)
+        elif fields is not None:
+            from fidopt.runner.previews import draw
+            from fidopt.scoring.submission import score_fields
+
+            submission = score_fields(
+                name, described, cases, fields=fields, roots=roots, voxels=voxels, draw=draw, **told
+            )
     if json:
         show_json(_document(submission))
     else:
         show(_table(submission, unit=described.unit))
         show(f"rows in {submission.line.rows}")
     return 0
+
+
+def _refuse_folders(dataset: Dataset, fields: Path | None, outputs: Path | None, *, voxels: bool) -> None:
+    """Refuse anything but the one folder that the dataset's task needs."""
+    from fidopt.errors import UsageError
+
+    registers = dataset.task == "registration"
+    option = "--fields" if registers else "--outputs"
+    given, other = (fields, outputs) if registers else (outputs, fields)
+    if given is None or other is not None:
+        what = {"registration": "displacement fields", "segmentation": "label maps", "synthesis": "images"}
+        msg = f"{dataset.name} is a {dataset.task} dataset: name the folder of its {what[dataset.task]}, {option} DIR"
+        raise UsageError(msg + (", and no other" if other is not None else ""))
+    if voxels and not registers:
+        msg = f"--voxels is said of displacement fields, and {dataset.name} is a {dataset.task} dataset; leave it out"
+        raise UsageError(msg)
 
 
 def _document(submission: Submission) -> dict[str, object]:

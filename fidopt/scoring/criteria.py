@@ -5,8 +5,6 @@ in such a name for a level of its file and would build the criterion with its de
 KonfAI and torch: only the evaluator imports it.
 """
 
-import math
-
 import numpy as np
 import numpy.typing as npt
 import torch
@@ -15,14 +13,11 @@ from konfai.utils.dataset import Attribute
 
 from blocks.execute import compute
 from blocks.graphs.surface import hausdorff
-from blocks.grid import Grid
 from blocks.kernels import jacobian, overlap
 from fidopt.scoring.regularity import Inside, Question, answer
+from fidopt.scoring.tensors import Number, Values, grid_in, number, values, voxels
 
 # Annotations stay real objects here: KonfAI reads them to bind a criterion's arguments.
-
-Values = tuple[torch.Tensor, dict[str, float]]
-Number = tuple[torch.Tensor, float]
 
 
 class _LabelCriterion(CriterionWithAttribute):  # type: ignore[misc]  # KonfAI's types are not read
@@ -45,9 +40,9 @@ class _LabelCriterion(CriterionWithAttribute):  # type: ignore[misc]  # KonfAI's
 
     def counts(self, warped: npt.NDArray[np.integer], fixed: torch.Tensor, moving: torch.Tensor) -> overlap.LabelCounts:
         """Count the voxels of the labels to score."""
-        held = np.intersect1d(overlap.distinct(_voxels(fixed)), overlap.distinct(_voxels(moving)))
+        held = np.intersect1d(overlap.distinct(voxels(fixed)), overlap.distinct(voxels(moving)))
         wanted = held if self.labels is None else np.intersect1d(held, self.labels)
-        return overlap.partial(_voxels(fixed), warped).select(int(label) for label in wanted)
+        return overlap.partial(voxels(fixed), warped).select(int(label) for label in wanted)
 
 
 class Dice(_LabelCriterion):
@@ -58,8 +53,8 @@ class Dice(_LabelCriterion):
     def forward(self, output: torch.Tensor, *targets: torch.Tensor, attributes: list[list[Attribute]]) -> Values:
         """Return each label's Dice."""
         del attributes
-        counts = self.counts(_voxels(output), targets[0], targets[1])
-        return _values(dict(zip(counts.ids.tolist(), overlap.dice(counts).tolist(), strict=True)))
+        counts = self.counts(voxels(output), targets[0], targets[1])
+        return values(dict(zip(counts.ids.tolist(), overlap.dice(counts).tolist(), strict=True)))
 
 
 class LabelsLost(_LabelCriterion):
@@ -68,8 +63,8 @@ class LabelsLost(_LabelCriterion):
     def forward(self, output: torch.Tensor, *targets: torch.Tensor, attributes: list[list[Attribute]]) -> Number:
         """Return the number of labels without a voxel left."""
         del attributes
-        counts = self.counts(_voxels(output), targets[0], targets[1])
-        return _number(float(np.count_nonzero(counts.warped == 0)))
+        counts = self.counts(voxels(output), targets[0], targets[1])
+        return number(float(np.count_nonzero(counts.warped == 0)))
 
 
 class HD95(_LabelCriterion):
@@ -89,13 +84,13 @@ class HD95(_LabelCriterion):
 
     def forward(self, output: torch.Tensor, *targets: torch.Tensor, attributes: list[list[Attribute]]) -> Values:
         """Return each label's distance, NaN for a label that the warp erased."""
-        fixed, warped = _voxels(targets[0]), _voxels(output)
-        steps = _grid(fixed.shape, attributes[0][0]).spacing[::-1]
+        fixed, warped = voxels(targets[0]), voxels(output)
+        steps = grid_in(fixed.shape, attributes[0][0]).spacing[::-1]
         counts = self.counts(warped, targets[0], targets[1])
-        values: dict[int, float | None] = dict.fromkeys(counts.ids.tolist())
-        for batch in hausdorff(fixed, warped, ids=list(values), steps=steps, percent=self.percent):
-            values |= compute(batch)
-        return _values({label: math.nan if value is None else value for label, value in values.items()})
+        found: dict[int, float | None] = dict.fromkeys(counts.ids.tolist())
+        for batch in hausdorff(fixed, warped, ids=list(found), steps=steps, percent=self.percent):
+            found |= compute(batch)
+        return values(found)
 
 
 class TREPercentile(Criterion):  # type: ignore[misc]  # KonfAI's types are not read
@@ -114,7 +109,7 @@ class TREPercentile(Criterion):  # type: ignore[misc]  # KonfAI's types are not 
     def forward(self, output: torch.Tensor, *targets: torch.Tensor) -> Number:
         """Return the percentile of the distances between two lists of points, (1, n, ndim) each."""
         errors = torch.linalg.norm(output - targets[0], dim=2).ravel().numpy()
-        return _number(float(np.percentile(errors, self.percent)))
+        return number(float(np.percentile(errors, self.percent)))
 
 
 class _FieldCriterion(Criterion):  # type: ignore[misc]  # KonfAI's types are not read
@@ -151,7 +146,7 @@ class SDlogJ(_FieldCriterion):
     def forward(self, output: torch.Tensor, *targets: torch.Tensor) -> Number:
         """Return the deviation, NaN where no voxel is left."""
         del targets
-        return _number(self.regularity(output).spread)
+        return number(self.regularity(output).spread)
 
 
 class Folds(_FieldCriterion):
@@ -163,23 +158,4 @@ class Folds(_FieldCriterion):
     def forward(self, output: torch.Tensor, *targets: torch.Tensor) -> Number:
         """Return the fraction, NaN where there is no voxel."""
         del targets
-        return _number(self.regularity(output).folded)
-
-
-def _voxels(labels: torch.Tensor) -> npt.NDArray[np.integer]:
-    """Return a batch of one label map as an array ([z,] y, x)."""
-    array: npt.NDArray[np.integer] = labels[0, 0].numpy()
-    return array
-
-
-def _grid(shape: tuple[int, ...], attribute: Attribute) -> Grid:
-    origin, spacing, direction = (attribute.get_np_array(key) for key in ("Origin", "Spacing", "Direction"))
-    return Grid.of(shape, spacing=spacing.tolist(), origin=origin.tolist(), direction=direction.ravel().tolist())
-
-
-def _values(values: dict[int, float]) -> Values:
-    return torch.tensor(0.0), {str(label): value for label, value in values.items()}
-
-
-def _number(value: float | None) -> Number:
-    return torch.tensor(0.0), math.nan if value is None else value
+        return number(self.regularity(output).folded)

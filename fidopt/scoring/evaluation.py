@@ -11,13 +11,13 @@ from typing import Any
 
 from blocks.transforms import DisplacementField
 from fidopt.corpus import Case
-from fidopt.descriptors.dataset import Dataset
+from fidopt.descriptors.dataset import Dataset, Task
 from fidopt.errors import UsageError
 from fidopt.resources import Roots, packaged_share
 from fidopt.scoring.evaluator import Report, evaluate, require_konfai
 from fidopt.scoring.field import zero_field
 from fidopt.scoring.levels import fixed_grids
-from fidopt.scoring.plan import Evidence, Plan, plan
+from fidopt.scoring.plan import Plan, Registration, plan
 from fidopt.scoring.staging import Staging
 
 _NO_LABEL = "the fixed and the moving label map have no label in common"
@@ -64,7 +64,8 @@ def refuse_other_tasks(dataset: Dataset) -> None:
         When its task is another.
     """
     if dataset.task != "registration":
-        msg = f"{dataset.name} is a {dataset.task} dataset: displacement fields score registration alone"
+        msg = f"{dataset.name} is a {dataset.task} dataset: displacement fields score registration alone; score what"
+        msg = f"{msg} was made of its images with --outputs DIR"
         raise UsageError(msg)
 
 
@@ -111,19 +112,19 @@ def score_case(
         folder = Path(scratch).resolve()
         roots = staging.write(folder, asked.groups)
         report = evaluate(asked.metrics, roots=roots, name=case.dataset.name, case=case.name, folder=folder)
-    scores = _scores(asked, report, diagonal=staging.grid.diagonal)
+    scores = read_scores(asked, report, diagonal=staging.grid.diagonal)
     if staging.level is not None:
         scores.metrics["labels_level"] = float(staging.level)
     return scores
 
 
-def evaluation_file(roots: Roots) -> Path:
-    """Return ``evaluation/registration.yml`` of the first share that has it."""
-    return roots.find("evaluation", "registration.yml")
+def evaluation_file(roots: Roots, task: Task = "registration") -> Path:
+    """Return ``evaluation/<task>.yml`` of the first share that has it."""
+    return roots.find("evaluation", f"{task}.yml")
 
 
-def _evidence(case: Case) -> Evidence:
-    return Evidence(
+def _evidence(case: Case) -> Registration:
+    return Registration(
         label_sets=tuple(case.label_sets()),
         landmark_sets=tuple(case.landmark_sets()),
         labels=tuple(int(label) for label in case.dataset.truth.labels),
@@ -132,7 +133,16 @@ def _evidence(case: Case) -> Evidence:
     )
 
 
-def _scores(asked: Plan, report: Report, *, diagonal: float) -> Scores:
+def read_scores(asked: Plan, report: Report, *, diagonal: float, reasons: Mapping[str, str] | None = None) -> Scores:
+    """Return what KonfAI measured as metrics of a row.
+
+    Parameters
+    ----------
+    diagonal
+        Length of the image's diagonal, which a landmark error is related to.
+    reasons
+        Metric -> why it is None where it is; by default a registration's reasons.
+    """
     metrics: dict[str, float | None] = {}
     labels: dict[str, dict[str, float | None]] = {}
     landmarks: dict[str, tuple[float, ...]] = {}
@@ -143,10 +153,11 @@ def _scores(asked: Plan, report: Report, *, diagonal: float) -> Scores:
         parts = {k.removeprefix(f"{key}:"): v for k, v in report.values.items() if k.startswith(f"{key}:")}
         if metric.partition("_")[0] == "tre" and parts:
             landmarks[metric] = tuple(math.nan if v is None else v for v in parts.values())
-        elif parts or metric.partition("_")[0] in {"dice", "hd95"}:
+        elif parts or metric.partition("_")[0] in {"dice", "hd95", "surface"}:
             labels[metric] = parts
-    reasons = {metric: _reason(metric, labels) for metric, value in metrics.items() if value is None}
-    return Scores(metrics, labels, reasons, landmarks, report.resolved)
+    missing = [metric for metric, value in metrics.items() if value is None]
+    why = {metric: (reasons or {}).get(metric) or _reason(metric, labels) for metric in missing}
+    return Scores(metrics, labels, why, landmarks, report.resolved)
 
 
 def _reason(metric: str, labels: Mapping[str, Mapping[str, float | None]]) -> str:

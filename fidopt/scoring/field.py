@@ -78,7 +78,7 @@ def read_scored_field(path: Path, case: Case, *, voxels: bool = False) -> Displa
         return DisplacementField(meant, field.vectors)
     if not case.dataset.large:
         msg = f"{where}: the field lies on another grid than the fixed image; write it on the fixed image's own"
-        msg = f"{msg}: the field has {_said(field.grid)}; the fixed image has {_said(grid)}"
+        msg = f"{msg}: the field has {said(field.grid)}; the fixed image has {said(grid)}"
         raise FieldError(msg)
     refuse_uncovered(field.grid, grid, where=str(where))
     return field
@@ -101,14 +101,14 @@ def refuse_uncovered(grid: Grid, fixed: Grid, *, where: str) -> None:
     """
     if not np.allclose(grid.direction, fixed.direction, rtol=0, atol=TOLERANCE):
         msg = f"{where}: the field's axes are not the fixed image's; write it on a coarser grid along the same axes"
-        raise FieldError(f"{msg}: the field has {_said(grid)}; the fixed image has {_said(fixed)}")
+        raise FieldError(f"{msg}: the field has {said(grid)}; the fixed image has {said(fixed)}")
     last = np.array(fixed.shape, dtype=np.float64) - 1
     first, end = grid.index(fixed.world(np.stack([np.zeros_like(last), last])))
     bare = (first < -0.5) | (end >= np.array(grid.shape) - 0.5)
     if bare.any():
         axes = " and ".join(name for name, lacks in zip("zyx"[-grid.ndim :], bare, strict=True) if lacks)
         msg = f"{where}: the field does not cover the fixed image along {axes}; every fixed voxel's centre needs a"
-        msg = f"{msg} nearest voxel in the field: the field has {_said(grid)}; the fixed image has {_said(fixed)}"
+        msg = f"{msg} nearest voxel in the field: the field has {said(grid)}; the fixed image has {said(fixed)}"
         raise FieldError(msg)
 
 
@@ -126,7 +126,8 @@ def _in_folder(folder: Path) -> Path:
     return found[0]
 
 
-def _said(grid: Grid) -> str:
+def said(grid: Grid) -> str:
+    """Return a grid in words, for a message."""
     size = " x ".join(str(n) for n in reversed(grid.shape))
     numbers = {"spacing": grid.spacing, "origin": grid.origin, "direction": grid.direction}
     said = ", ".join(f"{name} ({', '.join(f'{v:.9g}' for v in values)})" for name, values in numbers.items())

@@ -1,4 +1,4 @@
-"""Which blocks of ``evaluation/registration.yml`` a case takes, filled, and the metric that each result becomes."""
+"""Which blocks of ``evaluation/<task>.yml`` a case takes, filled, and the metric that each result becomes."""
 
 from __future__ import annotations
 
@@ -7,31 +7,61 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 import yaml
 
+from fidopt.descriptors.dataset import Task
 from fidopt.errors import InputError
 from fidopt.scoring.regularity import Question
 
 #: output group -> target groups -> criterion -> arguments
 Metrics = dict[str, dict[str, dict[str, dict[str, Any]]]]
 
-#: block -> criterion's class -> the metric its value is; ``_SET`` is replaced by the set's name.
-_METRICS: dict[str, dict[str, str]] = {
-    "labels": {"Dice": "dice", "HD95": "hd95", "LabelsLost": "labels_lost"},
-    "label_set": {"Dice": "dice_$set", "HD95": "hd95_$set"},
-    "landmarks": {"TRE": "tre", "TREPercentile": "tre_p95"},
-    "landmark_set": {"TRE": "tre_$set"},
-    "field": {"SDlogJ": "sdlogj", "Folds": "folds"},
-    "field_body": {"SDlogJ": "sdlogj_body", "Folds": "folds_body"},
-    "field_mask": {"SDlogJ": "sdlogj_mask", "Folds": "folds_mask"},
+#: task -> block -> criterion's class -> the metric its value is; ``$set`` is replaced by the set's name.
+_METRICS: dict[Task, dict[str, dict[str, str]]] = {
+    "registration": {
+        "labels": {"Dice": "dice", "HD95": "hd95", "LabelsLost": "labels_lost"},
+        "label_set": {"Dice": "dice_$set", "HD95": "hd95_$set"},
+        "landmarks": {"TRE": "tre", "TREPercentile": "tre_p95"},
+        "landmark_set": {"TRE": "tre_$set"},
+        "field": {"SDlogJ": "sdlogj", "Folds": "folds"},
+        "field_body": {"SDlogJ": "sdlogj_body", "Folds": "folds_body"},
+        "field_mask": {"SDlogJ": "sdlogj_mask", "Folds": "folds_mask"},
+    },
+    "segmentation": {
+        "structures": {
+            "Dice": "dice",
+            "HD95": "hd95",
+            "SurfaceDice": "surface_dice",
+            "Held": "structures",
+            "Produced": "structures_produced",
+            "Invented": "structures_invented",
+        },
+    },
+    "synthesis": {
+        "image": {"MAE": "mae", "PSNR": "psnr", "MaskedSSIM": "ssim"},
+        "geometry": {"Dice": "dice_geometry", "HD95": "hd95_geometry"},
+    },
 }
 
 
+class Evidence(Protocol):
+    """What a case has to be scored on."""
+
+    @property
+    def task(self) -> Task: ...  # noqa: D102
+    @property
+    def fills(self) -> Mapping[str, Any]:
+        """What stands in the file for a value of the descriptor -> that value."""
+
+    def blocks(self) -> Iterator[tuple[str, str]]:
+        """Yield each block to take, with the set it is filled for (``""`` where it needs none)."""
+
+
 @dataclass(frozen=True)
-class Evidence:
-    """What a case has to be scored on.
+class Registration:
+    """What a registration has to be scored on.
 
     Parameters
     ----------
@@ -48,9 +78,15 @@ class Evidence:
     labels: tuple[int, ...]
     image: bool
     mask: bool
+    task: ClassVar[Task] = "registration"
+
+    @property
+    def fills(self) -> Mapping[str, Any]:
+        """The labels to score."""
+        return {"$labels": list(self.labels) or None}
 
     def blocks(self) -> Iterator[tuple[str, str]]:
-        """Yield each block to take, with the set it is filled for (``""`` where it needs none)."""
+        """Yield the blocks of the labels, the landmarks and the field."""
         for kind, sets in (("label", self.label_sets), ("landmark", self.landmark_sets)):
             for name in sets:
                 yield (f"{kind}_set", name) if name else (f"{kind}s", "")
@@ -59,6 +95,57 @@ class Evidence:
             yield "field_body", ""
         if self.mask:
             yield "field_mask", ""
+
+
+@dataclass(frozen=True)
+class Segmentation:
+    """What a segmentation has to be scored on.
+
+    Parameters
+    ----------
+    tolerances
+        Label of a structure -> the tolerance of its surface Dice, in the dataset's unit.
+    """
+
+    tolerances: Mapping[int, float]
+    task: ClassVar[Task] = "segmentation"
+
+    @property
+    def fills(self) -> Mapping[str, Any]:
+        """The structures and their tolerances, in one order."""
+        return {"$labels": list(self.tolerances), "$tolerances": list(self.tolerances.values())}
+
+    def blocks(self) -> Iterator[tuple[str, str]]:
+        """Yield the one block."""
+        yield "structures", ""
+
+
+@dataclass(frozen=True)
+class Synthesis:
+    """What a synthesis has to be scored on.
+
+    Parameters
+    ----------
+    dynamic_range
+        Of the target's intensities.
+    anatomy
+        The structures that were found in the synthetic or the real image; none where the dataset does not ask.
+    """
+
+    dynamic_range: float
+    anatomy: tuple[int, ...] = ()
+    task: ClassVar[Task] = "synthesis"
+
+    @property
+    def fills(self) -> Mapping[str, Any]:
+        """The range and the structures."""
+        return {"$dynamic_range": self.dynamic_range, "$anatomy": list(self.anatomy)}
+
+    def blocks(self) -> Iterator[tuple[str, str]]:
+        """Yield the block of the image, and that of the anatomy where it was looked for."""
+        yield "image", ""
+        if self.anatomy:
+            yield "geometry", ""
 
 
 @dataclass(frozen=True)
@@ -97,43 +184,46 @@ def plan(template: Path, evidence: Evidence) -> Plan:
     InputError
         When the file has a block, a criterion or an argument that does not exist, or lacks a block.
     """
-    blocks = read_blocks(template)
+    blocks = read_blocks(template, evidence.task)
     metrics: Metrics = {}
     results: dict[str, str] = {}
     for block, name in evidence.blocks():
-        filled = _fill(blocks[block], {"$labels": list(evidence.labels) or None, "$set": name})
+        filled = _fill(blocks[block], {**evidence.fills, "$set": name})
         for output, targets in filled.items():
             for target, criteria in targets.items():
                 metrics.setdefault(output, {}).setdefault(target, {}).update(criteria)
                 for criterion in criteria:
                     short = criterion.rsplit(":", 1)[-1]
-                    results[f"{output}:{target}:{short}"] = _METRICS[block][short].replace("$set", name)
+                    results[f"{output}:{target}:{short}"] = _METRICS[evidence.task][block][short].replace("$set", name)
     return Plan(metrics, results)
 
 
-def read_blocks(template: Path) -> dict[str, Metrics]:
-    """Read an evaluation file and hold every key in it against what exists. Raises as :func:`plan`."""
+def read_blocks(template: Path, task: Task = "registration") -> dict[str, Metrics]:
+    """Read a task's evaluation file and hold every key in it against what exists. Raises as :func:`plan`."""
     try:
         blocks = yaml.safe_load(template.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         msg = f"{template}: cannot be read as YAML: {error}"
         raise InputError(msg) from error
-    problems = list(_problems(blocks)) if isinstance(blocks, Mapping) else [f"must be a mapping, got {blocks!r}"]
+    problems = (
+        list(_problems(blocks, _METRICS[task]))
+        if isinstance(blocks, Mapping)
+        else [f"must be a mapping, got {blocks!r}"]
+    )
     if problems:
         raise InputError("\n".join(f"{template}: {problem}" for problem in problems))
     return dict(blocks)
 
 
-def _problems(blocks: Mapping[str, Any]) -> Iterator[str]:
-    yield from (f"{block}: the block is missing" for block in _METRICS if block not in blocks)
+def _problems(blocks: Mapping[str, Any], known: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+    yield from (f"{block}: the block is missing" for block in known if block not in blocks)
     for block, outputs in blocks.items():
-        if block not in _METRICS:
-            yield f"{block}: unknown block; the blocks are {', '.join(_METRICS)}"
+        if block not in known:
+            yield f"{block}: unknown block; the blocks are {', '.join(known)}"
             continue
         for where, criterion, arguments in _criteria(block, outputs):
-            known = _METRICS[block]
-            if criterion.rsplit(":", 1)[-1] not in known:
-                yield f"{where}: this block's criteria are {', '.join(known)}"
+            if criterion.rsplit(":", 1)[-1] not in known[block]:
+                yield f"{where}: this block's criteria are {', '.join(known[block])}"
             elif "." in criterion:
                 # KonfAI would build it with its defaults, without a word.
                 yield f"{where}: must be written with colons throughout, {criterion.replace('.', ':')}"

@@ -50,8 +50,8 @@ class Submission:
     cases: tuple[Scored, ...]
 
 
-def _nothing(*_: object) -> None:
-    pass
+def nothing(*_: object) -> None:
+    """Take what nobody asked to be told."""
 
 
 def score_fields(
@@ -64,9 +64,9 @@ def score_fields(
     voxels: bool = False,
     machine: str | None = None,
     client: Any = None,  # noqa: ANN401 - distributed is not typed
-    draw: Callable[[Case, DisplacementField, Path], None] = _nothing,
-    progress: Callable[[int, int], None] = _nothing,
-    say: Callable[[str], None] = _nothing,
+    draw: Callable[[Case, DisplacementField, Path], None] = nothing,
+    progress: Callable[[int, int], None] = nothing,
+    say: Callable[[str], None] = nothing,
 ) -> Submission:
     """Score the fields of a folder and write their rows, one as each case is done.
 
@@ -102,7 +102,7 @@ def score_fields(
     """
     refuse_other_tasks(dataset)
     require_konfai()
-    _check_name(name)
+    check_name(name)
     built = corpus.cases(dataset, cases, roots)
     found = _fields_of(built, fields)
     line = Line(roots.results, machine_here(roots, name=machine, say=say).name, name, dataset.name)
@@ -136,14 +136,15 @@ def score(
     roots: Roots | None = None,
     client: Any = None,  # noqa: ANN401 - distributed is not typed
 ) -> Row:
-    """Score one field on one built case; nothing is written.
+    """Score one result of one built case; nothing is written.
 
     Parameters
     ----------
     dataset, case
         Names.
     field
-        A file or store, u on the fixed grid in memory, or None for the unregistered pair.
+        Of a registration, the field: a file or store, u on the fixed grid in memory, or None for the unregistered pair.
+        Of a segmentation or a synthesis, the file or store of its label map or image, or None for a failed case.
     voxels
         A file's components are voxels along the index axes, as Learn2Reg has them.
     roots
@@ -154,11 +155,14 @@ def score(
     Returns
     -------
     Row
-        Its ``error`` says why where the field cannot be scored; its metrics are then the unregistered pair's.
+        Its ``error`` says why where the result cannot be scored; its metrics are then the unregistered pair's, an
+        empty map's, or null.
     """
     where = roots or resources.roots()
     described = corpus.filled(corpus.dataset(dataset, where) if isinstance(dataset, str) else dataset)
     built = corpus.case(described, case, where)
+    if described.task != "registration":
+        return _score_output(built, field, roots=where, client=client)
     found: DisplacementField | None
     failure: Failure | None = None
     if field is None or isinstance(field, DisplacementField):
@@ -166,6 +170,15 @@ def score(
     else:
         found, failure = read_or_fail(built, Path(field), voxels=voxels)
     return row_of(score_case(built, found, template=evaluation_file(where), client=client), failure)
+
+
+def _score_output(case: Case, result: object, *, roots: Roots, client: Any) -> Row:  # noqa: ANN401 - as score
+    from fidopt.scoring.output_submission import Outputs
+
+    if not isinstance(result, str | Path | None):
+        msg = f"{case.dataset.name} is a {case.dataset.task} dataset: the path of what was made of the case is needed"
+        raise UsageError(msg)
+    return Outputs(case.dataset, roots, client=client).score(case, Path(result) if result is not None else None)
 
 
 def read_or_fail(
@@ -213,7 +226,8 @@ def _fields_of(cases: Sequence[Case], folder: Path) -> dict[str, Path | FieldErr
     return found
 
 
-def _check_name(name: str) -> None:
+def check_name(name: str) -> None:
+    """Refuse what cannot name a line, with a UsageError."""
     try:
         TypeAdapter(LineName).validate_python(name)
     except ValidationError as error:

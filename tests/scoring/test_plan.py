@@ -7,12 +7,12 @@ import yaml
 
 from fidopt.errors import InputError
 from fidopt.resources import packaged_share
-from fidopt.scoring.plan import Evidence, plan, read_blocks
+from fidopt.scoring.plan import Registration, Segmentation, Synthesis, plan, read_blocks
 
 pytest.importorskip("konfai", reason="KonfAI is not installed")
 
 TEMPLATE = packaged_share() / "evaluation" / "registration.yml"
-ALL = Evidence(label_sets=("", "lungs"), landmark_sets=("", "keypoints"), labels=(1, 2), image=True, mask=True)
+ALL = Registration(label_sets=("", "lungs"), landmark_sets=("", "keypoints"), labels=(1, 2), image=True, mask=True)
 
 
 def _changed(tmp_path: Path, change) -> Path:
@@ -34,7 +34,7 @@ def test_a_case_with_everything_takes_every_block_and_every_metric_has_a_place()
 
 
 def test_a_case_takes_only_the_blocks_its_truth_has():
-    asked = plan(TEMPLATE, Evidence((), ("",), (), image=False, mask=False))
+    asked = plan(TEMPLATE, Registration((), ("",), (), image=False, mask=False))
     assert set(asked.results.values()) == {"tre", "tre_p95", "sdlogj", "folds"}
     assert asked.groups == {"DisplacedLandmarks", "MovingLandmarks", "Field"}
 
@@ -42,7 +42,7 @@ def test_a_case_takes_only_the_blocks_its_truth_has():
 def test_the_blocks_are_filled_with_the_descriptors_values():
     labels = plan(TEMPLATE, ALL).metrics["WarpedLabels"]["FixedLabels;MovingLabels"]
     assert labels["fidopt:scoring:criteria:Dice"] == {"labels": [1, 2]}
-    unnamed = plan(TEMPLATE, Evidence(("",), (), (), image=False, mask=False)).metrics["WarpedLabels"]
+    unnamed = plan(TEMPLATE, Registration(("",), (), (), image=False, mask=False)).metrics["WarpedLabels"]
     assert unnamed["FixedLabels;MovingLabels"]["fidopt:scoring:criteria:Dice"] == {"labels": None}
 
 
