@@ -52,6 +52,7 @@ def draw(
         raise UsageError(msg)
     roots = resources.roots(share=share)
     described = corpus.dataset(dataset, roots)
+    pools.asked_draw(described)
     found = corpus.drawn(described, corpus.pool(described, roots), development=development)
     path = pools.descriptor_path(described, roots)
     # Line ends stay as they are: those of the file are written again.

@@ -60,18 +60,15 @@ def asked_draw(dataset: Dataset) -> Draw:
 
 
 def pool(dataset: Dataset, roots: Roots) -> Pool:
-    """Return every case with a ground truth of a dataset that is drawn.
+    """Return every case of a dataset that has a ground truth.
 
     Raises
     ------
-    UsageError
-        As :func:`asked_draw`.
     MissingError
         When no pool.json lies beside the dataset's descriptor.
     DescriptorError
         With every problem of the file.
     """
-    asked_draw(dataset)
     path = dataset_folder(dataset.name, roots) / "pool.json"
     if not path.is_file():
         msg = (
