@@ -144,12 +144,15 @@ def develop(pool: Sequence[Candidate], test: Sequence[Candidate], count: int) ->
     held = {one.name for one in test}
     people = {person for one in test for person in one.people}
     sizes = Counter(one.source for one in pool)
-    shares = {source: number for source, number in Counter(one.source for one in test).items() if number}
-    left = [one for one in pool if one.name not in held]
+    shares = dict(Counter(one.source for one in test))
+    left: dict[str, list[Candidate]] = {source: [] for source in sorted(sizes)}
+    for one in pool:
+        if one.name not in held:
+            left[one.source].append(one)
     kept: list[Candidate] = []
-    while left and len(kept) < count:
-        last = _last_of_the_largest(left)
-        left.remove(last)
+    while len(kept) < count and any(left.values()):
+        # Of sources with as many left, the first by name.
+        last = max(left.values(), key=len).pop()
         same = (
             _shares(sizes, len(test), without=without) == shares
             for without in ([last.source], [last.source, *(one.source for one in kept)])
@@ -174,13 +177,6 @@ def first_of_training(pool: Sequence[Candidate], test: Iterable[Candidate], coun
     held = list(test)
     names, people = {one.name for one in held}, {person for one in held for person in one.people}
     return draw([one for one in pool if one.name not in names and not one.people & people], count)
-
-
-def _last_of_the_largest(left: Sequence[Candidate]) -> Candidate:
-    sizes = Counter(one.source for one in left)
-    most = max(sizes.values())
-    source = min(source for source, size in sizes.items() if size == most)
-    return [one for one in left if one.source == source][-1]
 
 
 def _shares(sizes: Mapping[str, int], count: int, *, without: Sequence[str]) -> dict[str, int]:
