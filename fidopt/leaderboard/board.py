@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from fidopt import corpus, results
-from fidopt.descriptors.dataset import Dataset
+from fidopt.descriptors.dataset import Dataset, Task
 from fidopt.descriptors.method import Method
 from fidopt.descriptors.rows import Rows
 from fidopt.errors import UsageError
@@ -23,8 +23,8 @@ class Board:
 
     Parameters
     ----------
-    dataset, title, unit
-        What was registered, and the unit of its distances.
+    dataset, title, unit, task
+        What was registered, segmented or synthesised, and the unit of its distances.
     cases
         How many test cases there are.
     columns
@@ -46,6 +46,7 @@ class Board:
     main: str | None
     lines: tuple[BoardLine, ...]
     notes: tuple[str, ...] = ()
+    task: Task = "registration"
 
     def document(self) -> dict[str, Any]:
         """Return the board as a JSON document."""
@@ -88,6 +89,7 @@ def board(name: str, *, roots: Roots) -> Board:
         main_measure(metrics),
         everything,
         _dataset_notes(dataset, others, shown=columns(everything)),
+        dataset.task,
     )
 
 
@@ -142,6 +144,10 @@ def _dataset_notes(dataset: Dataset, others: Sequence[Rows], *, shown: Sequence[
     terms = corpus.data_terms(dataset.spdx)
     if not terms.ranked:
         notes.append(f"its licence {terms.reason}: ranked apart, in no official leaderboard")
+    if "ssim" in shown:
+        notes.append("SSIM is the mean over the mask's voxels, both images being 0 outside it")
+    if "dice_geometry" in shown:
+        notes.append(f"dice_geometry compares what {dataset.truth.geometry} finds in both images: shown, never ranked")
     unranked = [metric for metric in dataset.unranked if metric in shown]
     if unranked:
         notes.append(f"shown and not ranked: {', '.join(unranked)}")

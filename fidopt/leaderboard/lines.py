@@ -79,11 +79,13 @@ class BoardLine:
     method, machine, version
         Whose it is; the version its rows carry.
     metrics
-        Metric -> mean over the test cases, a failure counted as the unregistered pair.
+        Metric -> mean over the test cases; a failure counts as what its row holds, the unregistered pair or an empty
+        map.
     values
         Metric -> case -> value.
-    cases, failures, missing
-        Test cases with a row, those of them that failed, and test cases without one.
+    cases, failures, missing, unscored
+        Test cases with a row, those of them that failed, test cases without a row, and those whose row has a failure
+        that nothing stands in for.
     time_s, peak_ram_mib, peak_gpu_mib
         Mean wall time, and the most memory a case took; None where nothing was measured.
     date
@@ -118,11 +120,12 @@ class BoardLine:
     places: tuple[int, int] | None = None
     tie: str | None = None
     notes: tuple[str, ...] = field(default=())
+    unscored: tuple[str, ...] = field(default=())
 
     @property
     def complete(self) -> bool:
-        """Whether it has a row for every test case."""
-        return not self.missing
+        """Whether it has a result for every test case, its own or what stands for one."""
+        return not self.missing and not self.unscored
 
 
 def summarise(rows: Rows, dataset: Dataset, *, unregistered: Rows | None) -> BoardLine:
@@ -154,7 +157,10 @@ def summarise(rows: Rows, dataset: Dataset, *, unregistered: Rows | None) -> Boa
         peak_ram_mib=max((row.peak_ram_mib for row in kept.values() if row.peak_ram_mib is not None), default=None),
         peak_gpu_mib=max((row.peak_gpu_mib for row in kept.values() if row.peak_gpu_mib is not None), default=None),
         date=max((row.date for row in kept.values()), default=""),
-        notes=_notes(rows.method, means, versions),
+        notes=(*_notes(rows.method, means, versions), *_structure_notes(kept)),
+        unscored=tuple(
+            case for case, row in kept.items() if row.error and not any(map(_is_known, row.metrics.values()))
+        ),
     )
 
 
@@ -187,6 +193,22 @@ def _mean(metric: str, values: Mapping[str, float], cases: int, reference: Mappi
         missing=cases - len(numbers),
         change=fmean(shared) if len(shared) == len(numbers) else None,
     )
+
+
+def _is_known(value: float | None) -> bool:
+    return value is not None
+
+
+def _structure_notes(rows: Mapping[str, Row]) -> tuple[str, ...]:
+    """Return how many of the truth's structures a segmentation produced, and how many it made up."""
+    held, produced, invented = (
+        sum(round(row.metrics.get(metric) or 0) for row in rows.values())
+        for metric in ("structures", "structures_produced", "structures_invented")
+    )
+    if not held and not invented:
+        return ()
+    more = f", and {invented} that the truth lacks" if invented else ""
+    return (f"produced {produced} of the truth's {held} structures{more}",)
 
 
 def _mean_of(numbers: Sequence[float | None]) -> float | None:

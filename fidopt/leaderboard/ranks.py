@@ -33,6 +33,7 @@ def why_unranked(line: BoardLine, method: Method | None) -> str | None:
         and (variant not in method.variants or method.variants[variant].tier == 2),
         f"its licence {terms.reason}": not terms.ranked,
         f"it has no row for {len(line.missing)} of {line.cases + len(line.missing)} cases": bool(line.missing),
+        f"it has no result for {len(line.unscored)} of {line.cases} cases, and none stands in": bool(line.unscored),
         "it failed on every case": line.failures == line.cases,
     }
     return next((reason for reason, holds in barriers.items() if holds), None)

@@ -165,9 +165,8 @@ def _caption(board: Board) -> list[str]:
     ranked = [title(metric, board.unit) for metric in board.ranked_on]
     lines = []
     if board.main:
-        lines.append(
-            f"Ranked on {', '.join(ranked)} (*); mean, 95 % interval, change from no registration (+ is better)."
-        )
+        change = ", change from no registration (+ is better)" if board.task == "registration" else ""
+        lines.append(f"Ranked on {', '.join(ranked)} (*); mean, 95 % interval{change}.")
     if any(line.tie == "tied" for line in board.lines):
         lines.append("(a-b): the places a line could hold; its neighbours are not told apart by their cases.")
     if any(line.tie == "too few" for line in board.lines):
