@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
 import json
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, cast
@@ -21,21 +19,11 @@ from pydantic import (
     ValidationError,
     WithJsonSchema,
 )
-from pydantic_core import ErrorDetails
 
 from fidopt.descriptors.contradictions import Check, answers, check, contradictions, partly
 from fidopt.descriptors.explaining import explained
+from fidopt.descriptors.wording import pattern, sentence
 from fidopt.errors import DescriptorError
-
-#: Patterns of texts -> what they ask for, in words for messages.
-_PATTERNS: dict[str, str] = {}
-
-
-def pattern(regex: str, words: str) -> StringConstraints:
-    """Return the constraint that a text matches a pattern, and note how messages put it: "must be WORDS"."""
-    _PATTERNS[regex] = words
-    return StringConstraints(pattern=regex)
-
 
 #: A name that is also a folder's: no separator, no leading dot, nothing a shell would read.
 Name = Annotated[
@@ -85,21 +73,6 @@ Day = Annotated[
 WHOLE = BeforeValidator(_whole)
 #: How many axes images have.
 Dimension = Annotated[Literal[2, 3], WHOLE]
-
-#: Pydantic's error types in fidopt's words; the others keep Pydantic's own.
-_WORDS = {
-    "string_type": "must be a text",
-    "int_type": "must be a whole number",
-    "int_from_float": "must be a whole number",
-    "float_type": "must be a number",
-    "bool_type": "must be true or false",
-    "dict_type": "must be an object",
-    "model_type": "must be an object",
-    "model_attributes_type": "must be an object",
-    "tuple_type": "must be a list",
-    "list_type": "must be a list",
-    "finite_number": "must be a finite number",
-}
 
 
 def _explain(schema: dict[str, Any], model: type[Descriptor]) -> None:
@@ -195,7 +168,7 @@ def parse(model: type[D], text: str, *, where: str, also: Check | None = None) -
         read = cast("D", model.model_validate_json(_read_as(model, document, text)))
         found = [*twice, *contradictions(read, model), *answers(also, read)]
     except ValidationError as error:
-        found = [*twice, *(_sentence(model, e) for e in error.errors(include_url=False))]
+        found = [*twice, *(sentence(model, e) for e in error.errors(include_url=False))]
         if isinstance(document, dict):
             sound = partly(model, document)
             found += [*contradictions(sound, model), *answers(also, sound)]
@@ -250,56 +223,3 @@ def _json(text: str, twice: list[str]) -> Any:  # noqa: ANN401 - any JSON value
         raise _NotJsonError(msg)
 
     return json.loads(text, object_pairs_hook=pairs, parse_constant=constant)
-
-
-def _sentence(model: type[BaseModel], error: ErrorDetails) -> str:
-    # Pydantic puts the member of a union and the side of a mapping in the location; neither is a key of the file.
-    parts = [
-        str(p) for p in error["loc"] if p != "[key]" and not re.match(r"^[a-z]+\[.*\]$|^(?:str|int|float)$", str(p))
-    ]
-    kind, context = error["type"], error.get("ctx", {})
-    key = ".".join(parts) or "the file"
-    if kind == "missing":
-        return f"{key}: is missing"
-    if kind == "extra_forbidden":
-        close = difflib.get_close_matches(parts[-1], sorted(_keys(model)), n=1)
-        return f"{key}: unknown key" + (f"; did you mean {close[0]!r}?" if close else "; remove it")
-    return f"{key}: {_expected(kind, error['msg'], context)}, got {_brief(error['input'])}"
-
-
-def _expected(kind: str, message: str, context: Mapping[str, Any]) -> str:
-    match kind:
-        case "greater_than" if context["gt"] == 0:
-            words = "must be positive"
-        case "string_pattern_mismatch":
-            words = "must be " + _PATTERNS.get(context["pattern"], f"a text like {context['pattern']}")
-        case "literal_error":
-            words = f"must be {context['expected']}"
-        case "greater_than_equal" if context["ge"] == 0:
-            words = "must not be negative"
-        case "string_too_short" | "too_short":
-            words = "must not be empty"
-        case "value_error":
-            words = str(context.get("error", message))
-        case _:
-            words = _WORDS.get(kind) or message.replace("Input should", "must")
-    return words
-
-
-def _brief(value: object) -> str:
-    text = json.dumps(value, ensure_ascii=False, default=repr)
-    return text if len(text) <= 80 else text[:77] + "..."
-
-
-def _keys(model: type[BaseModel]) -> set[str]:
-    """Return every key that a model and the models inside it know."""
-    found: set[str] = set()
-    todo: list[Any] = [model.model_json_schema(by_alias=True)]
-    while todo:
-        item = todo.pop()
-        if isinstance(item, Mapping):
-            found |= set(item.get("properties", {}))
-            todo += item.values()
-        elif isinstance(item, Sequence) and not isinstance(item, str):
-            todo += item
-    return found

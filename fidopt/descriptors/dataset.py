@@ -8,11 +8,12 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, Field, NonNegativeInt, PositiveInt, WithJsonSchema
 
 from fidopt.descriptors.alignment import Alignment
-from fidopt.descriptors.base import Descriptor, Digest, Dimension, File, Name, Text, pattern
-from fidopt.descriptors.contradictions import check
+from fidopt.descriptors.base import Descriptor, Digest, Dimension, File, Name, Text
+from fidopt.descriptors.contradictions import check, given
 from fidopt.descriptors.listed import DISTINCT, FILLED
 from fidopt.descriptors.spdx import Spdx
 from fidopt.descriptors.truth import Checks, Truth
+from fidopt.descriptors.wording import pattern
 
 Task = Literal["registration", "segmentation", "synthesis"]
 Mask = Literal["fixed_mask", "moving_mask", "mask"]
@@ -242,8 +243,13 @@ class Dataset(File):
 
     @check
     def _of_a_registration(self) -> Iterator[str]:
-        if self.task != "registration" and (self.warp or self.other_labels or self.registration == "rigid"):
-            yield f"task: a {self.task} has neither a warp nor other_labels, and its registration is not rigid"
+        if self.task != "registration":
+            stated = {
+                "warp": given(self, "warp", False),  # noqa: FBT003 - what stands there, not a switch
+                "other_labels": bool(given(self, "other_labels", ())),
+                "registration": given(self, "registration", "deformable") == "rigid",
+            }
+            yield from (f"{key}: is of a registration, and this is a {self.task}" for key in stated if stated[key])
 
     @check
     def _names_of_a_segmentation(self) -> Iterator[str]:

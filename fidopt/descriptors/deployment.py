@@ -10,10 +10,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, PositiveInt, WithJsonSchema
 
-from fidopt.descriptors.base import Descriptor, Name, Text, pattern, shown
+from fidopt.descriptors.base import Descriptor, Name, Text, shown
 from fidopt.descriptors.contradictions import check
 from fidopt.descriptors.listed import FILLED
 from fidopt.descriptors.strict_yaml import parse_yaml, read_yaml
+from fidopt.descriptors.wording import pattern
 from fidopt.errors import DescriptorError
 
 _UNITS = (

@@ -7,8 +7,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from fidopt.descriptors.base import File, Text, pattern
+from fidopt.descriptors.base import File, Text
 from fidopt.descriptors.contradictions import check
+from fidopt.descriptors.wording import pattern
 
 #: The two letters an axis may begin at, and the world axis (LPS) it runs along.
 ENDS = {"r": (0, 1.0), "l": (0, -1.0), "a": (1, 1.0), "p": (1, -1.0), "i": (2, 1.0), "s": (2, -1.0)}

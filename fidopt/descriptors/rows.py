@@ -7,8 +7,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt
 
-from fidopt.descriptors.base import WHOLE, Day, Descriptor, Digest, File, Name, Text, pattern
+from fidopt.descriptors.base import WHOLE, Day, Descriptor, Digest, File, Name, Text
 from fidopt.descriptors.contradictions import check
+from fidopt.descriptors.wording import pattern
 
 #: A method's name, or ``METHOD@VARIANT``; a scored NAME need not be a method here.
 LineName = Annotated[

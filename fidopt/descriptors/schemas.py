@@ -17,12 +17,14 @@ from fidopt.descriptors.families import Families
 from fidopt.descriptors.learn2reg import OfficialZero, Published
 from fidopt.descriptors.machine import Machine
 from fidopt.descriptors.method import Method
+from fidopt.descriptors.outputs import OutputNames
 from fidopt.descriptors.pool import Pool
 from fidopt.descriptors.reference import ImageReference
 from fidopt.descriptors.rows import Rows
 from fidopt.descriptors.screening import Screening
 from fidopt.descriptors.structures import Structures
 from fidopt.descriptors.tracks import Tracks
+from fidopt.descriptors.verdicts import Verdicts
 from fidopt.errors import UsageError
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -40,6 +42,8 @@ KINDS: dict[str, tuple[str, Any]] = {
     "structures": ("datasets/structures.json", Structures),
     "screening": ("datasets/screening.json", Screening),
     "method": ("methods/NAME/method.json", Method),
+    "labels": ("the labels.json that a segmentation method writes", OutputNames),
+    "check": ("methods/NAME/check.json", Verdicts),
     "machine": ("RESULTS/MACHINE/machine.json", Machine),
     "rows": ("RESULTS/MACHINE/METHOD/DATASET.json", Rows),
     "deployment": ("deploy/NAME.yml", tuple(deployment.KINDS.values())),

@@ -7,8 +7,9 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from fidopt.descriptors.base import Day, Descriptor, Text, pattern
+from fidopt.descriptors.base import Day, Descriptor, Text
 from fidopt.descriptors.contradictions import check
+from fidopt.descriptors.wording import pattern
 
 Grade = Literal["expert", "semi-automatic", "automatic", "synthetic", "provider"]
 LabelValue = Annotated[str, pattern(r"^[1-9][0-9]*$", "a label's value, from 1")]

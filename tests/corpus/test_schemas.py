@@ -41,7 +41,19 @@ SOUND = {
     "families": {"lung": ["lung_ct"]},
     "structures": {"esophagus": {"synonyms": ["oesophagus"]}, "kidneys": {"of": ["kidney_left", "kidney_right"]}},
     "screening": {"Some Set": {"decision": "out", "reason": "no truth"}},
+    "labels": {"1": "liver", "2": "left kidney"},
     "method": json.loads((ROOT / "methods/demons/method.json").read_text()),
+    "check": {
+        "lines": {
+            "demons": {
+                "version": "1",
+                "made_from": DIGEST,
+                "fidopt_version": "1",
+                "date": "2026-11-30",
+                "pairs": {"own": {"passed": True, "state": "right", "said": "right", "residual": 0.2}},
+            }
+        }
+    },
     "machine": {"name": "m", "hostnames": [], "cpu": "c", "cores": 2, "ram_gib": 8.0, "gpu": None, "threads": 2},
     "rows": {
         "schema": 1,
@@ -129,6 +141,8 @@ BROKEN = {
     "families": [{"$schema": ["a"]}, {"x": []}, {"x": "a"}, {"x": ["a", "a"]}],
     "structures": [{"x": {"synonym": ["a"]}}, {"x": []}],
     "screening": [{"x": {"decision": "perhaps", "reason": "r"}}, {"x": {"decision": "out"}}],
+    "check": [{"lines": {"demons": {"version": "1"}}}, {"lines": {"a b": {}}}],
+    "labels": [{"1": ""}, {"1": 2}],
     "method": [{"tasks": []}, {"dimensions": [4]}, {"device": "tpu"}, {"licence": {"code": None}}],
     "machine": [{"cores": 0}, {"hostnames": "h"}],
     "rows": [
