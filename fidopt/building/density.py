@@ -12,8 +12,8 @@ import xarray as xr
 from blocks.grid import Grid
 from blocks.image import grid_of, levels_of, open_image
 from fidopt.alignment.bodies import SIDE, Body, body_of
-from fidopt.corpus import Case
-from fidopt.descriptors.dataset import ROLES, Dataset
+from fidopt.corpus import Case, Pair
+from fidopt.descriptors.dataset import Dataset
 from fidopt.errors import InputError
 from fidopt.images.landmarks import read_landmarks
 
@@ -42,12 +42,12 @@ class Density:
 
 
 def density(case: Case) -> Density:
-    """Return how densely a built case's truth covers it; see :class:`Density`."""
+    """Return how densely a built registration case's truth covers it; see :class:`Density`."""
     dataset = case.dataset
     landmarks = case.landmark_sets().get("") if "tre" not in dataset.unranked else None
     pairs = len(read_landmarks(landmarks[0], ndim=dataset.dimension)) if landmarks else None
-    stores = _labels(case) if "dice" not in dataset.unranked else ()
-    if not stores:
+    stores = case.label_sets().get("") if "dice" not in dataset.unranked else None
+    if stores is None:
         return Density(case.name, pairs, None, None)
     scored = _scored(stores, dataset)
     image = _coarse(stores[0])
@@ -55,22 +55,14 @@ def density(case: Case) -> Density:
     return Density(case.name, pairs, share, len(scored))
 
 
-def _labels(case: Case) -> tuple[Path, ...]:
-    """Return the label maps that are ranked: of both sides, or of a segmentation's one image."""
-    if case.dataset.task == "registration":
-        return case.label_sets().get("", ())
-    path = case.truth / "labels.ome.zarr"
-    return (path,) if path.is_dir() else ()
-
-
-def _scored(stores: tuple[Path, ...], dataset: Dataset) -> npt.NDArray[np.generic]:
+def _scored(stores: Pair, dataset: Dataset) -> npt.NDArray[np.generic]:
     """Return the labels that are scored: those that every map holds and the descriptor, if any, names."""
     common = np.unique(np.asarray(_coarse(stores[0]).values))
     for path in stores[1:]:
         common = np.intersect1d(common, np.unique(np.asarray(_coarse(path).values)))
     named = [int(value) for value in dataset.truth.labels]
     wanted = common[common != 0]
-    return wanted[np.isin(wanted, named)] if named else wanted
+    return np.asarray(wanted[np.isin(wanted, named)] if named else wanted)
 
 
 def _coarse(path: Path) -> xr.DataArray:
@@ -81,13 +73,11 @@ def _coarse(path: Path) -> xr.DataArray:
 
 
 def _body(case: Case) -> Body | None:
-    """Return the body of the image that the labels lie on, None where it is absent or shows none."""
-    role = ROLES[case.dataset.task][0]
-    path = case.folder / f"{role}.ome.zarr"
-    if not path.is_dir():
+    """Return the fixed image's body, None where the image is absent or shows none."""
+    if not case.fixed.is_dir():
         return None
     try:
-        return body_of(_coarse(path), modality=case.dataset.modalities[role])
+        return body_of(_coarse(case.fixed), modality=case.dataset.modalities["fixed"])
     except InputError:
         return None
 

@@ -5,7 +5,8 @@ people
     synthesis is an image somebody acquired, so that any grade but a program's passes.
 dense
     At least ten test cases, and a median of ten landmark pairs a case or labels whose box covers, in the median case,
-    a third of the body: one structure in a corner does not. Metrics that the dataset lists as unranked do not count.
+    a third of the body: one structure in a corner does not. Metrics that the dataset lists as unranked do not count. Of
+    other tasks ten test cases are asked: each structure is scored where it is, and every voxel of a target.
 room
     The unregistered pairs' mean Dice is under 0.8, or their mean landmark error is three times the truth's own or more
     (truth.error_mm; of a known deformation next to nothing; else the diagonal of the fixed image's voxel stands for
@@ -105,7 +106,7 @@ def findings(dataset: Dataset, roots: Roots, *, progress: Report | None = None) 
     """
     built = [corpus.case(dataset, name, roots) for name in dataset.cases if _is_built(dataset, name, roots)]
     whole = bool(built) and len(built) == len(dataset.cases)
-    densities = [density(case) for case in built] if whole else []
+    densities = [density(case) for case in built] if whole and _two(dataset) else []
     line = _unregistered(dataset, built if whole else [], roots, progress)
     return people(dataset), dense(dataset, densities), room(dataset, line)
 
@@ -131,8 +132,9 @@ def dense(dataset: Dataset, found: Sequence[Density]) -> Finding:
         return Finding("dense", "its test cases are not known yet", passed=None, figures=figures)
     few = count < TEN
     cases = f"{count} test case{'s' * (count != 1)}" + (f", {TEN} are needed" if few else "")
-    if dataset.task == "synthesis":
-        return Finding("dense", f"{cases}, every voxel of their targets scored", passed=not few, figures=figures)
+    if not _two(dataset):
+        scored = "every voxel of their targets" if dataset.task == "synthesis" else "each structure where it is"
+        return Finding("dense", f"{cases}, {scored} scored", passed=not few, figures=figures)
     if not found:
         said = f"{cases}; how densely they are annotated is told once all are built"
         return Finding("dense", said, passed=False if few else None, figures=figures)

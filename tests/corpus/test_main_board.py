@@ -60,6 +60,13 @@ def test_the_target_of_a_synthesis_is_an_image_somebody_acquired(dataset):
     assert not people(dataset(**changes, **truth(grade="synthetic", labels={}, dynamic_range=100.0))).passed
 
 
+def test_the_structures_of_a_segmentation_are_scored_where_they_are(dataset):
+    changes = {"task": "segmentation", "modalities": {"image": "mr"}}
+    found = dense(dataset(10, **changes), [])
+    assert (found.passed, found.said) == (True, "10 test cases, each structure where it is scored")
+    assert not dense(dataset(9, **changes), []).passed
+
+
 def case(pairs=None, covered=None):
     return Density("one", pairs, covered, None if covered is None else 4)
 
