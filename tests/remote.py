@@ -100,7 +100,7 @@ class _Handler(BaseHTTPRequestHandler):
         for part, left in self.objects.failing.items():
             if part in self.name and left:
                 status = left.pop(0)
-                code = {403: "AccessDenied", 503: "SlowDown", 500: "InternalError"}[status]
+                code = {403: "AccessDenied", 503: "SlowDown", 405: "MethodNotAllowed", 500: "InternalError"}[status]
                 self.objects.sent.append((str(status), self.name, 0))
                 self.refuse(status, code)
                 return True

@@ -11,7 +11,6 @@ import atexit
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -21,25 +20,9 @@ from blocks.storage.layout import StoreError
 #: Protocols, and the package that speaks each.
 _SPOKEN = {"s3": "s3fs", "http": "aiohttp", "https": "aiohttp"}
 #: Requests under way at a time for one read or listing.
-_AT_ONCE = 16
+AT_ONCE = 16
 #: An object of at most twice so many bytes is put by one request: an upload in parts that is cut off leaves parts.
 _PART = 2 << 30
-
-
-@dataclass(frozen=True)
-class Tail:
-    """The end of an object.
-
-    Parameters
-    ----------
-    content
-        Its last bytes.
-    version
-        What tells the object from another one later put at the same URL.
-    """
-
-    content: bytes
-    version: tuple[str, ...]
 
 
 def is_url(path: str | Path) -> bool:
@@ -88,7 +71,7 @@ def fetch(url: str) -> bytes | None:
     """Return an object whole, None where there is none."""
     with asking(url):
         try:
-            content: bytes = _files(url).cat_file(url)
+            content: bytes = files_of(url).cat_file(url)
         except FileNotFoundError:
             return None
     return content
@@ -104,7 +87,7 @@ def fetch_ranges(url: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
     """
     starts, stops = [a for a, _ in ranges], [b for _, b in ranges]
     with asking(url):
-        parts = _files(url).cat_ranges([url] * len(starts), starts, stops, batch_size=_AT_ONCE, on_error="raise")
+        parts = files_of(url).cat_ranges([url] * len(starts), starts, stops, batch_size=AT_ONCE, on_error="raise")
     for (start, stop), part in zip(ranges, parts, strict=True):
         if len(part) != stop - start:
             msg = f"{url}: {stop - start} bytes are expected at {start}, got {len(part)}: the object is cut short"
@@ -112,39 +95,11 @@ def fetch_ranges(url: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
     return list(parts)
 
 
-def fetch_tails(urls: Sequence[str], length: int) -> list[Tail | None]:
-    """Return the ends of objects, None for one that is not there; all are asked for at the same time.
-
-    Raises
-    ------
-    StoreError
-        When it cannot be told whether one is there.
-    """
-    from fsspec.asyn import _run_coros_in_chunks, sync
-
-    if not urls:
-        return []
-    files, one = _files(urls[0]), _s3_tail if urls[0].startswith("s3://") else _http_tail
-
-    async def every() -> list[Any]:
-        asked = [one(files, url, length) for url in urls]
-        found: list[Any] = await _run_coros_in_chunks(asked, batch_size=_AT_ONCE, return_exceptions=True, nofiles=True)
-        return found
-
-    tails: list[Tail | None] = []
-    for url, found in zip(urls, sync(files.loop, every), strict=True):
-        with asking(url):
-            if isinstance(found, BaseException) and not isinstance(found, FileNotFoundError):
-                raise found
-        tails.append(found if isinstance(found, Tail) else None)
-    return tails
-
-
 def put(url: str, content: bytes) -> None:
     """Put an object: it is there whole, or as it was before."""
     refuse_read_only(url)
     with asking(url, "written"):
-        _files(url).pipe_file(url, content, chunksize=_PART)
+        files_of(url).pipe_file(url, content, chunksize=_PART)
 
 
 def listing(url: str) -> dict[str, int]:
@@ -158,7 +113,7 @@ def versions(url: str) -> dict[str, str]:
 
 
 def _listed(url: str) -> dict[str, dict[str, Any]]:
-    files = _files(url)
+    files = files_of(url)
     with asking(url):
         files.invalidate_cache()
         root = files._strip_protocol(url).rstrip("/") + "/"
@@ -174,7 +129,7 @@ def remove(url: str, names: Sequence[str]) -> None:
     refuse_read_only(url)
     if names:
         with asking(url, "cleared"):
-            _files(url).rm([f"{url}/{name}" for name in names])
+            files_of(url).rm([f"{url}/{name}" for name in names])
 
 
 @contextmanager
@@ -219,7 +174,8 @@ def _protocol(url: str) -> str:
     return protocol
 
 
-def _files(url: str) -> Any:  # noqa: ANN401 - fsspec is not typed
+def files_of(url: str) -> Any:  # noqa: ANN401 - fsspec is not typed
+    """Return fsspec's own instance for a URL, with the endpoint and the process that it is used with."""
     return _filesystem(_protocol(url), os.environ.get("AWS_ENDPOINT_URL"), os.getpid(), asynchronous=False)
 
 
@@ -254,25 +210,3 @@ def _credentials() -> bool:
     import botocore.session
 
     return botocore.session.get_session().get_credentials() is not None
-
-
-async def _s3_tail(files: Any, url: str, length: int) -> Tail:  # noqa: ANN401
-    bucket, key, _ = files.split_path(url)
-    said = await files._call_s3("get_object", Bucket=bucket, Key=key, Range=f"bytes=-{length}")
-    async with said["Body"] as body:
-        content = await body.read()
-    return Tail(content, (str(said.get("ETag")), str(said.get("LastModified")), str(said.get("ContentRange"))))
-
-
-async def _http_tail(files: Any, url: str, length: int) -> Tail:  # noqa: ANN401
-    session = await files.set_session()
-    async with session.get(files.encode_url(url), headers={"Range": f"bytes=-{length}"}) as said:
-        if said.status == 404:
-            raise FileNotFoundError(url)
-        said.raise_for_status()
-        whole = int(said.headers.get("Content-Length", 0))
-        if said.status != 206 and whole > length:
-            msg = f"{url}: its server gives no byte ranges, without which no part can be read; copy the store here"
-            raise StoreError(msg)
-        content = await said.read()
-    return Tail(content, tuple(str(said.headers.get(key)) for key in ("ETag", "Last-Modified", "Content-Range")))

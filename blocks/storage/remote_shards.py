@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from blocks.region import Region
+from blocks.storage.answers import fetch_tails
 from blocks.storage.cache import ChunkCache
-from blocks.storage.objects import fetch, fetch_ranges, fetch_tails
+from blocks.storage.objects import fetch, fetch_ranges
 from blocks.storage.shards import ABSENT, ShardReader, Voxels, _decode, _Part
 
 #: Bytes of chunks that are fetched at a time, of one shard; a chunk that is larger is fetched alone.

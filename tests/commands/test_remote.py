@@ -11,6 +11,7 @@ import pytest
 import blocks
 from fidopt.cli import main
 from fidopt.images.identity import identity
+from tests.interrupting import Interrupted, Writer
 from tests.killing import fidopt, files
 from tests.remote import Objects
 
@@ -81,6 +82,57 @@ def test_a_store_on_the_web_is_read_and_not_written(folder: Path, web: Objects, 
     said = capsys.readouterr().err
     assert said.count("\n") == 1
     assert "there is no OME-Zarr store at" in said
+
+
+def test_a_store_on_the_web_that_was_put_anew_is_another_one(folder: Path, web: Objects):
+    url = f"{web.url}/image.ome.zarr"
+    before = identity(url)
+    assert identity(f"{url}/") == before
+    # Of a shard the server is only asked what it says of it.
+    assert web.fetched() == 0
+    shard, metadata = "image.ome.zarr/0/c/0/0/1", folder / "image.ome.zarr" / "zarr.json"
+    web.times[shard] = 7
+    changed = identity(url)
+    assert changed != before
+    metadata.write_bytes(metadata.read_bytes() + b"\n")
+    assert identity(url) not in (before, changed)
+
+
+def test_a_server_that_answers_no_head_is_asked_otherwise(folder: Path, web: Objects):
+    url = f"{web.url}/image.ome.zarr"
+    before = identity(url)
+    web.failing["/c/0/0/1"] = [405]
+    assert identity(url) == before
+    assert web.failing == {"/c/0/0/1": []}
+    (folder / "image.ome.zarr" / "0" / "c" / "0" / "0" / "1").unlink()
+    assert identity(url) != before
+
+
+def test_a_web_store_that_changed_is_not_taken_for_what_was_warped(
+    folder: Path, web: Objects, capsys: pytest.CaptureFixture[str]
+):
+    words = ["warp", f"{web.url}/image.ome.zarr", "shift.tfm", "out.ome.zarr", "--like", "image.ome.zarr"]
+    assert main(words) == 0
+    assert main(words) == 0
+    assert "there already" in capsys.readouterr().out
+    web.times["image.ome.zarr/0/c/0/0/0"] = 7
+    assert main(words) == 2
+    assert "out.ome.zarr is there and was made from something else" in capsys.readouterr().err
+
+
+def test_an_interrupted_warp_of_a_web_store_that_changed_begins_again_and_says_so(
+    folder: Path, web: Objects, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    words = ["convert", f"{web.url}/image.ome.zarr", "out.ome.zarr"]
+    stop = Writer(monkeypatch)
+    stop.most = 1
+    with pytest.raises(Interrupted):
+        main(words)
+    stop.most = 1 << 30
+    web.times["image.ome.zarr/0/c/0/0/0"] = 7
+    assert main(words) == 0
+    assert "all was made again" in capsys.readouterr().err
+    assert files(folder / "out.ome.zarr") == files(folder / "image.ome.zarr")
 
 
 def test_a_command_that_is_killed_while_it_writes_to_a_bucket_takes_up_where_it_stopped(folder: Path, bucket: Objects):
