@@ -1,0 +1,93 @@
+"""A method's verdicts, kept beside it in methods/<name>/check.json."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import UTC, datetime
+from pathlib import Path
+
+from fidopt import __version__
+from fidopt.check.judging import Finding
+from fidopt.descriptors.base import dump, load
+from fidopt.descriptors.verdicts import Checked, RealVerdict, Verdict, Verdicts
+from fidopt.errors import UsageError
+from fidopt.images.atomic import written_whole
+from fidopt.resources import packaged_share
+from fidopt.runner.methods import Chosen
+
+#: The file's name in a method's folder.
+FILE = "check.json"
+#: Files of a method's folder that no run depends on.
+_ASIDE = (FILE, "NOTES.md")
+
+
+def made_from(folder: Path) -> str:
+    """Return the digest of what a method's runs depend on: every file of its folder but its notes and verdicts."""
+    digest = hashlib.sha256()
+    for path in sorted(p for p in folder.rglob("*") if p.is_file() and "__pycache__" not in p.parts):
+        name = path.relative_to(folder).as_posix()
+        if name not in _ASIDE and not path.name.startswith("."):
+            digest.update(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {name}\n".encode())
+    return f"sha256:{digest.hexdigest()}"
+
+
+def refuse_packaged(chosen: Chosen) -> None:
+    """Refuse to check a method of the installed package, whose folder keeps no verdict.
+
+    Raises
+    ------
+    UsageError
+        When the method's folder is the installed package's.
+    """
+    packaged = packaged_share()
+    if packaged.name == "_share" and packaged.resolve() in chosen.folder.resolve().parents:
+        msg = f"{chosen.folder} is part of the installed package, and a verdict is kept beside its method; copy the"
+        raise UsageError(f"{msg} folder into methods/ of your own folder and name that with --share")
+
+
+def read(chosen: Chosen) -> Checked | None:
+    """Return what is kept of a line, or None where it was never checked or has changed since."""
+    path = chosen.folder / FILE
+    found = load(Verdicts, path).lines.get(chosen.name) if path.is_file() else None
+    return found if found and found.made_from == made_from(chosen.folder) else None
+
+
+def keep(
+    chosen: Chosen, *, pairs: dict[str, Finding] | None = None, cases: dict[str, RealVerdict] | None = None
+) -> Path:
+    """Write verdicts beside a method; those of other lines stay, and those of this one that are still its own.
+
+    Parameters
+    ----------
+    pairs, cases
+        Name of a pair -> what was found; ``dataset/case`` -> what the real scorer said.
+    """
+    path = chosen.folder / FILE
+    before = load(Verdicts, path).lines if path.is_file() else {}
+    known = read(chosen)
+    checked = Checked(
+        version=chosen.method.version,
+        made_from=made_from(chosen.folder),
+        fidopt_version=__version__,
+        date=datetime.now(tz=UTC).date().isoformat(),
+        pairs={**(known.pairs if known else {}), **{name: verdict(found) for name, found in (pairs or {}).items()}},
+        cases={**(known.cases if known else {}), **(cases or {})},
+    )
+    lines = dict(sorted({**before, chosen.name: checked}.items()))
+    with written_whole(path) as part:
+        part.write_text(dump(Verdicts(lines=lines)), encoding="utf-8")
+    return path
+
+
+def verdict(found: Finding) -> Verdict:
+    """Return a finding as it is kept: its distances to a hundredth, so that a checked method stays as it is in git."""
+    residual = None if found.residual is None else round(found.residual, 2)
+    nearest = None if found.nearest is None else round(found.nearest, 2)
+    return Verdict(
+        passed=found.state == "right",
+        state=found.state,
+        said=found.said,
+        residual=residual,
+        nearest=nearest,
+        conventions=found.conventions,
+    )
