@@ -108,6 +108,8 @@ def aligned_contents(contents: Contents, transform: Affine) -> Contents:
 def problems(contents: Contents, dataset: Dataset, *, voxels: bool = True) -> Iterator[str]:
     """Yield what of a case is not as the descriptor says, the values of its label maps only where ``voxels``."""
     yield from _images_problems(contents, dataset, voxels=voxels)
+    if voxels:
+        yield from _masks_problems(contents)
     yield from _points_problems(contents)
     yield from _sets_problems(contents, dataset)
     if dataset.task != "registration":
@@ -126,6 +128,16 @@ def _images_problems(contents: Contents, dataset: Dataset, *, voxels: bool) -> I
         beside = contents.images.get(name)
         if beside is not None and not grid.matches(grid_of(beside)):
             yield f"{entry}: must lie on the grid of {name}, got {grid} and {grid_of(beside)}"
+
+
+def _masks_problems(contents: Contents) -> Iterator[str]:
+    """Yield the masks that show what is scored: handed to a method, they would tell it the answer."""
+    for entry in (name for name in contents.images if name.endswith("_mask")):
+        mask = np.asarray(contents.images[entry].values) != 0
+        for labels, image in contents.images.items():
+            same = "_labels" in labels and side(labels) == side(entry) and mask.any()
+            if same and np.array_equal(mask, np.asarray(image.values) != 0):
+                yield f"{entry}: shows exactly what {labels} does; a label map that is scored is handed to no method"
 
 
 def _beside(entry: str, contents: Contents, dataset: Dataset) -> str:

@@ -135,6 +135,17 @@ def test_a_case_that_is_not_as_described_is_refused(make, pair, changes, files, 
     assert not corpus.case_dir(roots, dataset, "one").exists()
 
 
+def test_a_mask_that_shows_what_is_scored_is_refused(make, pair):
+    mask = remade(pair["one-truth-fixed_labels.nii.gz"], lambda v: (v > 0).astype(np.uint8))
+    dataset, roots = make(pair | {"one-fixed_mask.nii.gz": mask}, truth=TRUTH, masks=["fixed_mask"])
+    with pytest.raises(InputError, match="fixed_mask: shows exactly what truth/fixed_labels does; a label map that is"):
+        building.build(dataset, ["one"], roots=roots)
+    wider = remade(pair["one-truth-fixed_labels.nii.gz"], lambda v: np.ones(v.shape, np.uint8))
+    dataset, roots = make(pair | {"one-fixed_mask.nii.gz": wider}, truth=TRUTH, masks=["fixed_mask"])
+    building.build(dataset, ["one"], roots=roots)
+    assert corpus.case(dataset, "one", roots).masks().keys() == {"fixed_mask"}
+
+
 @pytest.mark.parametrize(
     ("points", "message"),
     [
