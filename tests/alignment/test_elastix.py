@@ -52,10 +52,9 @@ def test_a_turn_and_a_shift_are_found_again_between_oblique_grids(tmp_path, monk
 @needs_elastix
 def test_in_the_plane_too_and_with_the_same_numbers_again():
     phantom, fixed, moving, truth = moved(2, -11, (25.0, -30.0))
-    first, second = (align(fixed, moving, "elastix-rigid", modalities=("ct", "ct")) for _ in range(2))
+    first, second = (align(fixed, moving, "elastix-rigid-centred", modalities=("ct", "ct")) for _ in range(2))
     assert residual(phantom, first.motion.affine(), truth) < 0.5
     assert first == second
-    assert len(first.runs) == 5
 
 
 @needs_elastix
