@@ -6,7 +6,8 @@ import importlib.util
 import shutil
 from pathlib import Path
 
-from fidopt.descriptors.dataset import Dataset, Package
+from fidopt.descriptors.dataset import Dataset
+from fidopt.descriptors.source import Package
 from fidopt.errors import InputError, MissingError
 from fidopt.images.digest import digest
 from fidopt.resources import Roots
