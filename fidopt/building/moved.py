@@ -13,6 +13,7 @@ from blocks.execute import compute
 from blocks.grid import Grid
 from blocks.image import grid_of
 from blocks.kernels.histogram import otsu, partial, partial_range
+from fidopt.alignment.bodies import border
 from fidopt.building.contents import Contents, is_labels, side
 from fidopt.building.deformation import PAIR_TOLERANCE, Deformation, Recipe, generator
 from fidopt.errors import InputError
@@ -113,11 +114,16 @@ def pairs_within(
 
 
 def body(image: xr.DataArray) -> npt.NDArray[np.bool_]:
-    """Return where an image is above Otsu's threshold, its channels averaged; (z,) y, x."""
+    """Return where an image is on the other side of Otsu's threshold than most of its border; (z,) y, x.
+
+    Its channels are averaged first. So dark tissue on a bright slide is a body as a bright organ in the dark is.
+    """
     values = np.asarray(image.values, dtype=np.float64)
     values = values.mean(axis=0) if "c" in image.dims else values
     low, high = partial_range(values)
-    return np.asarray(values > otsu(partial(values, low=low, high=high), low=low, high=high))
+    threshold = otsu(partial(values, low=low, high=high), low=low, high=high)
+    bright = np.asarray(values > threshold)
+    return ~bright if np.median(border(values)) > threshold else bright
 
 
 def rounded(points: Floats, grid: Grid) -> Floats:

@@ -107,6 +107,21 @@ def test_the_body_is_above_otsus_threshold_with_the_channels_averaged():
     np.testing.assert_array_equal(body(image_of(voxels, Grid.of((8, 9)))), voxels[0] > 0)
 
 
+def test_dark_tissue_on_a_bright_slide_is_a_body_too():
+    voxels = np.full((3, 12, 13), 240, dtype=np.uint8)
+    voxels[:, 4:9, 3:8] = np.array([150, 60, 120], dtype=np.uint8)[:, None, None]
+    np.testing.assert_array_equal(body(image_of(voxels, Grid.of((12, 13)))), voxels[0] < 200)
+    fixed, _ = drawn_pairs(
+        image_of(voxels, Grid.of((12, 13), spacing=(4.0, 4.0))),
+        Grid.of((12, 13), spacing=(4.0, 4.0)),
+        draw(Recipe(seed=1, distance=8.0, reach=1.0, border="free"), Grid.of((12, 13), spacing=(4.0, 4.0)), name="d:c"),
+        Recipe(seed=1, distance=8.0, reach=1.0, border="free", points=40),
+        name="d:c",
+    )
+    index = np.rint(Grid.of((12, 13), spacing=(4.0, 4.0)).index(fixed)).astype(int)
+    assert np.all(voxels[0][tuple(index.T)] < 200)
+
+
 def test_the_same_recipe_gives_the_same_case_and_another_seed_another(make, pair):
     files = {name: data for name, data in pair.items() if name.startswith("one")}
     dataset, roots = make(files, truth=TRUTH, warp=True, recipe=RECIPE)
