@@ -38,7 +38,7 @@ $(VENV)/.demo: $(VENV)/.base pyproject.toml
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.base pyproject.toml
-	$(UV) --editable '.[all,dev]'
+	$(UV) --editable '.[all,align,dev]'
 	touch $@ $(VENV)/.demo
 
 clean:

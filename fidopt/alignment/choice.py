@@ -16,6 +16,7 @@ from fidopt.alignment.record import Run
 from fidopt.alignment.scores import Score, Scorer
 from fidopt.alignment.starts import Side, between_centres, side_of, starts
 from fidopt.descriptors.alignment import Mode
+from fidopt.errors import InputError
 
 #: The modes from the least to the most, as they are tried.
 LADDER: tuple[Mode, ...] = ("as-delivered", "image-centres", "elastix-translation", "elastix-rigid")
@@ -156,8 +157,9 @@ def _registered(mode: Mode, fixed: Side, moving: Side, scorer: Scorer) -> Found:
         runs.append(_run(result.start.name, result.start.translation, score, error=result.error))
         if score is not None and (best is None or score.value > best[0].value):
             best = (score, result)
-    if best is None or best[1].motion is None:
-        raise AssertionError  # register() refuses a pair that no start brings together
+    if best is None or best[1].motion is None or best[0].value <= 0:
+        msg = f"{mode} by elastix {version} brings the two bodies together from none of {len(runs)} starts"
+        raise InputError(msg)
     return Found(mode, best[1].motion, best[0], tuple(runs), best[1].start.name, version)
 
 

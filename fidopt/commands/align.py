@@ -9,6 +9,7 @@ from cyclopts import Parameter
 from fidopt.commands.options import Json, Overwrite, Where
 from fidopt.commands.output import progress, say, show, show_json
 from fidopt.descriptors.alignment import Mode
+from fidopt.errors import UsageError
 
 if TYPE_CHECKING:
     from fidopt.alignment.choice import Tried
@@ -52,6 +53,9 @@ def align(
     from fidopt import corpus
     from fidopt.building import aligning
 
+    if suggest and mode is not None:
+        msg = f"--suggest tries every mode and stores none; leave out --mode {mode}"
+        raise UsageError(msg)
     roots = (where or Where()).roots()
     described = corpus.filled(corpus.dataset(dataset, roots), apart_from=("citation", "truth.error_mm"))
     if suggest:

@@ -8,6 +8,7 @@ from fidopt.alignment import choice
 from fidopt.alignment.choice import LADDER, Found, Tried, align, ladder, least
 from fidopt.alignment.elastix import Registered
 from fidopt.alignment.motions import Motion
+from fidopt.errors import InputError
 from tests.alignment.phantom import Phantom
 
 
@@ -50,6 +51,17 @@ def test_the_transform_with_the_highest_score_is_kept_and_all_are_told(pair):
     assert found.runs[1].score == max(run.score for run in found.runs if run.score is not None)
     assert found.runs[-1].error == "too few samples"
     assert found.runs[-1].score is None
+
+
+def test_runs_that_bring_nothing_together_are_refused(pair, monkeypatch):
+    fixed, moving, _ = pair
+
+    def register(fixed, moving, starts, *, kind):
+        return [Registered(start, Motion((900.0, 0.0))) for start in starts], "test"
+
+    monkeypatch.setattr(choice, "register", register)
+    with pytest.raises(InputError, match="elastix-rigid by elastix test brings the two bodies together from none of 5"):
+        align(fixed, moving, "elastix-rigid", modalities=("ct", "ct"))
 
 
 def test_the_modes_are_tried_in_order_and_told_by_how_far_they_are_from_the_best(pair):

@@ -70,6 +70,11 @@ def test_the_installed_package_is_not_written(words, monkeypatch, capsys, tmp_pa
     assert resources.packaged_share() == packaged
 
 
+def test_a_mode_beside_the_trial_of_all_is_refused(words, capsys):
+    assert main(["align", *words, "--suggest", "--mode", "elastix-rigid"]) == 2
+    assert "leave out --mode elastix-rigid" in capsys.readouterr().err
+
+
 def test_what_is_not_filled_yet_is_refused(capsys):
     assert main(["align", "AFIDs"]) == 2
     assert "is described and not filled yet" in capsys.readouterr().err

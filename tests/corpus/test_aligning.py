@@ -5,6 +5,7 @@ import sys
 
 import numpy as np
 import pytest
+import SimpleITK as sitk  # noqa: N813 - the package's customary name
 
 from blocks import open_image
 from blocks.image import grid_of
@@ -17,6 +18,7 @@ from fidopt.building import aligning
 from fidopt.building.records import read_record
 from fidopt.errors import InputError, MissingError, OutputExistsError, UsageError
 from fidopt.images.landmarks import read_landmarks
+from tests.corpus.test_large import large, random, volume  # noqa: F401 - fixtures
 
 TRUTH = {"grade": "expert", "by": "t", "checked": "t", "limits": "t", "labels": {"3": "x"}}
 #: Gives the images, and a ``truth`` that is a link to itself: whoever follows it fails, root too.
@@ -142,3 +144,23 @@ def test_what_is_not_aligned_is_refused_in_a_sentence(dataset, make, pair):
     described, roots = make({k: v for k, v in pair.items() if "-moving.nii" not in k}, truth=TRUTH)
     with pytest.raises(InputError, match=r"^tiny/one: has no moving image"):
         aligning.align_cases(described, mode="image-centres", roots=roots)
+
+
+def test_a_large_dataset_is_aligned_from_what_its_references_name_and_built(large, monkeypatch):  # noqa: F811
+    seen = []
+
+    def register(fixed, moving, starts, *, kind):
+        seen.append((fixed.whole, moving.whole))
+        return [Registered(start, Motion((2.0, 1.5, -1.0))) for start in starts], "test"
+
+    monkeypatch.setattr(choice, "register", register)
+    described, roots = large(alignment=sitk.TranslationTransform(3))
+    with pytest.raises(OutputExistsError, match="by hand"):
+        aligning.align_cases(described, mode="elastix-rigid", roots=roots)
+    (one,) = aligning.align_cases(described, mode="elastix-rigid", roots=roots, overwrite=True)
+    assert seen[0][0] == seen[0][1]
+    building.build(described, roots=roots)
+    case = corpus.case(described, "one", roots)
+    fixed, moving = (grid_of(open_image(path)) for path in (case.fixed, case.moving))
+    np.testing.assert_allclose(np.subtract(moving.origin, fixed.origin), (-2.0, -1.5, 1.0), atol=1e-9)
+    assert one.record.offset == (2.0, 1.5, -1.0)
