@@ -104,6 +104,15 @@ def test_a_build_from_what_is_no_longer_there_says_so(built, tmp_path):
     assert "built from other inputs than the dataset's folder now has" in why
 
 
+def test_a_build_of_another_alignment_says_so(built):
+    dataset, roots, path = built
+    rewrite(path, lambda document: document["cases"]["one"].update({"moving.ome.zarr": "sha256:" + "0" * 64}))
+    local = roots.corpus / "tiny" / ".built" / "one.json"
+    rewrite(local, lambda document: document.update(alignment="sha256:" + "1" * 64))
+    ((_, _, why),) = differences(dataset, roots)
+    assert "aligned by another transform than the dataset's folder now has" in why
+
+
 def test_checksums_of_before_libraries_were_noted_are_still_read(built):
     dataset, roots, path = built
     rewrite(path, lambda document: [document.pop(key) for key in ("contents", "built_with")])
