@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import random
 from functools import cache
 from pathlib import Path
 
@@ -226,3 +228,59 @@ def test_the_command_prints_a_schema_or_the_kinds(capsys):
     assert "there is no kind of descriptor 'datset'; there are: dataset, pool" in capsys.readouterr().err
     with pytest.raises(UsageError):
         schema("datset")
+
+
+#: What may stand anywhere by mistake.
+JUNK = [None, 0, 1, -1, 3.0, 1.5, "", "  ", "a", "two words", "../x", True, False, [], {}, ["a", "a"], [None], {"": 1}]
+JUNK += [{"a": {}}, 10**30, DIGEST, "2026-11-30", "rigid", "segmentation", "synthesis", "é" * 200]
+
+
+def places(document, above=()):
+    """Yield where every value of a document stands."""
+    items = (
+        document.items() if isinstance(document, dict) else enumerate(document) if isinstance(document, list) else ()
+    )
+    for key, value in items:
+        yield (*above, key)
+        yield from places(value, (*above, key))
+
+
+def disturbed(document, chance):
+    """Return a document with one value replaced, taken out or put in."""
+    document = copy.deepcopy(document)
+    *above, key = chance.choice(list(places(document)))
+    holder = document
+    for step in above:
+        holder = holder[step]
+    kind = chance.random()
+    if kind < 0.6:
+        holder[key] = copy.deepcopy(chance.choice(JUNK))
+    elif kind < 0.8 or isinstance(holder, list):
+        del holder[key]
+    else:
+        holder[chance.choice(["new", "Grade", "a b", "", "$schema"])] = copy.deepcopy(chance.choice(JUNK))
+    return document
+
+
+def said_of(model, document):
+    try:
+        parse(model, json.dumps(document), where="f")
+    except DescriptorError as error:
+        return error.problems
+    return ()
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "deployment"])
+def test_whatever_stands_in_a_file_is_refused_in_sentences_or_taken_by_both(kind):
+    chance = random.Random(kind)
+    refused = []
+    for _ in range(60):
+        document = disturbed(SOUND[kind], chance)
+        said = said_of(KINDS[kind][1], document)
+        if said:
+            refused.append(document)
+            assert len(set(said)) == len(said)
+            assert all(problem.startswith("f: ") and "\n" not in problem for problem in said)
+        else:
+            assert problems(kind, document) == [], document
+    assert refused
