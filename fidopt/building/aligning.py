@@ -98,14 +98,14 @@ def align_cases(
     """
     names = _names(dataset, cases)
     _refuse_nothing_to_store(dataset, mode, roots)
-    made_from = {name: _made_from(dataset, mode, roots) for name in names}
-    kept = {name: _kept(dataset, name, made_from[name], roots=roots, overwrite=overwrite) for name in names}
+    now = made_from(dataset, mode, roots)
+    kept = {name: _kept(dataset, name, now, roots=roots, overwrite=overwrite) for name in names}
     found: dict[str, AlignmentRecord] = {name: record for name, record in kept.items() if record is not None}
     todo = [name for name in names if name not in found]
     for name, fixed, moving in _pairs(dataset, todo, roots, progress=progress):
         with _naming(f"{dataset.name}/{name}"):
             one = align(fixed, moving, mode, modalities=_modalities(dataset))
-        found[name] = _write(alignment_path(dataset, name, roots), one, made_from[name])
+        found[name] = _write(alignment_path(dataset, name, roots), one, now)
     return [
         Aligned(name, alignment_path(dataset, name, roots), "aligned" if name in todo else "kept", found[name])
         for name in names
@@ -151,25 +151,26 @@ def _modalities(dataset: Dataset) -> tuple[str, str]:
     return dataset.modalities["fixed"], dataset.modalities["moving"]
 
 
-def _made_from(dataset: Dataset, mode: Mode, roots: Roots) -> str:
+def made_from(dataset: Dataset, mode: Mode, roots: Roots) -> str:
     """Return the digest of all that a case's transform depends on, but for the libraries."""
-    keys = {"name", "dimension", "unit", "large", "modalities", "source"}
+    keys = {"name", "dimension", "unit", "large", "modalities"}
+    files = sorted(dataset.source.files.items())
     script = dataset_folder(dataset.name, roots) / "prepare.py"
     if not script.is_file():
         msg = f"{dataset.name}: there is no {script}; a dataset's images are made by its prepare.py"
         raise MissingError(msg)
-    texts = [str(_ALGORITHM), mode, dataset.model_dump_json(include=keys), digest(script)]
+    texts = [str(_ALGORITHM), mode, dataset.model_dump_json(include=keys), str(files), digest(script)]
     return "sha256:" + hashlib.sha256("\n".join(texts).encode()).hexdigest()
 
 
-def _kept(dataset: Dataset, name: str, made_from: str, *, roots: Roots, overwrite: bool) -> AlignmentRecord | None:
+def _kept(dataset: Dataset, name: str, now: str, *, roots: Roots, overwrite: bool) -> AlignmentRecord | None:
     """Return the record of a transform that is there already as it would be made."""
     path = alignment_path(dataset, name, roots)
     if overwrite or not path.exists():
         return None
     beside = record_beside(path)
     before = load(AlignmentRecord, beside) if beside.is_file() else None
-    if before is not None and before.made_from == made_from:
+    if before is not None and before.made_from == now:
         return before
     why = f"as {before.mode}, or from other images" if before else "by hand, or by another program"
     msg = f"{path} was made {why}; keep it, or make it again with --overwrite"
@@ -225,12 +226,12 @@ def _naming(case: str, *, instead_of: str = "") -> Iterator[None]:
         ) from error
 
 
-def _write(path: Path, found: Found, made_from: str) -> AlignmentRecord:
+def _write(path: Path, found: Found, now: str) -> AlignmentRecord:
     """Store a transform and how it was found; the record last, since it says that the transform is whole."""
     transform = found.motion.affine()
     record = AlignmentRecord(
         mode=found.mode,
-        made_from=made_from,
+        made_from=now,
         elastix=found.elastix,
         runs=found.runs,
         winner=found.winner,

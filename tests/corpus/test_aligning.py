@@ -9,13 +9,15 @@ import SimpleITK as sitk  # noqa: N813 - the package's customary name
 
 from blocks import open_image
 from blocks.image import grid_of
-from fidopt import building, corpus
+from fidopt import building, corpus, resources
 from fidopt.alignment import choice
 from fidopt.alignment.elastix import Registered
-from fidopt.alignment.headers import read_alignment
+from fidopt.alignment.headers import read_alignment, stored_alignment
 from fidopt.alignment.motions import Motion
+from fidopt.alignment.record import AlignmentRecord, record_beside
 from fidopt.building import aligning
 from fidopt.building.records import read_record
+from fidopt.descriptors.base import load
 from fidopt.errors import InputError, MissingError, OutputExistsError, UsageError
 from fidopt.images.landmarks import read_landmarks
 from tests.corpus.test_large import large, random, volume  # noqa: F401 - fixtures
@@ -164,3 +166,21 @@ def test_a_large_dataset_is_aligned_from_what_its_references_name_and_built(larg
     fixed, moving = (grid_of(open_image(path)) for path in (case.fixed, case.moving))
     np.testing.assert_allclose(np.subtract(moving.origin, fixed.origin), (-2.0, -1.5, 1.0), atol=1e-9)
     assert one.record.offset == (2.0, 1.5, -1.0)
+
+
+def test_the_transforms_that_ship_are_of_the_images_and_the_mode_that_their_dataset_names():
+    roots = resources.roots()
+    stored = sorted(resources.packaged_share().glob("datasets/*/alignment/*.tfm"))
+    assert stored
+    for path in stored:
+        described = corpus.dataset(path.parents[1].name, roots)
+        names = (*described.cases, *described.development)
+        assert (
+            aligning.made_from(described, described.alignment.mode, roots)
+            == load(AlignmentRecord, record_beside(path)).made_from
+        ), path
+        assert all(corpus.alignment_path(described, name, roots).is_file() for name in names)
+        assert (
+            stored_alignment(described, path.stem, roots).transform.matrix
+            == load(AlignmentRecord, record_beside(path)).matrix
+        )
