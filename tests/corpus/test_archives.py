@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from fidopt import building
 from fidopt.building import archives, unpack
-from fidopt.errors import MissingError, OutputExistsError
+from fidopt.errors import InputError, MissingError, OutputExistsError
 from tests.packing import WRITERS, everything, noise, packed, refused, tar, zipped
 
 
@@ -181,3 +182,32 @@ def test_an_archive_packed_by_the_system_s_tar_comes_out_the_same(place):
     assert everything(place / "out") == everything(source)
     assert (place / "out" / "sub" / "one.bin").read_bytes() == (source / "sub" / "one.bin").read_bytes()
     assert (place / "out" / "link").readlink() == Path("two.txt")
+
+
+UNPACKING = """
+import sys
+from pathlib import Path
+from fidopt.building import unpack
+source, target, *cases = sys.argv[1:]
+files = unpack(Path(source) / "points.zip", Path(target) / "unpacked")
+for case in cases:
+    truth = Path(target) / case / "truth"
+    truth.mkdir(parents=True)
+    for side in ("fixed", "moving"):
+        (truth / f"{side}_landmarks.csv").write_bytes(files[0].read_bytes())
+"""
+
+
+def test_a_prepare_py_unpacks_by_it_and_a_build_names_the_member_that_is_refused(make, tmp_path):
+    good = zipped(tmp_path / "good.zip", [("deep/points.csv", b"x,y,z\n1.0,2.0,3.0\n")])
+    cases = {"one": {"source": "tests", "learn2reg": None, "subjects": ["a", "a"]}}
+    dataset, roots = make({"points.zip": good}, prepare=UNPACKING, cases=cases)
+    (built,) = building.build(dataset, roots=roots)
+    assert (built.folder / "truth" / "fixed_landmarks.csv").read_text() == "x,y,z\n1.0,2.0,3.0\n"
+    bad = zipped(tmp_path / "bad.zip", [("../points.csv", b"x,y,z\n1.0,2.0,3.0\n")])
+    dataset, roots = make({"points.zip": bad}, prepare=UNPACKING, cases=cases)
+    with pytest.raises(
+        InputError, match=r"prepare\.py failed .*the name '\.\./points\.csv' leads out of the archive's"
+    ):
+        building.build(dataset, roots=roots, overwrite=True)
+    assert built.folder.is_dir()
