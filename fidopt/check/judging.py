@@ -65,8 +65,11 @@ def judge(numbers: Floats, motion: Floats, pair: Pair) -> Finding:
     if residual < NEAR:
         near = {r: d for r, d in wrong.items() if d <= (FAR if r.deviations == 1 else NEAR)}
         if not near:
-            said = f"finds the motion to {residual:.2f}; the nearest wrong reading misses it by {wrong[nearest]:.2f}"
-            return Finding("right", said, residual, wrong[nearest])
+            missed = min(distance for reading, distance in wrong.items() if reading.deviations == 1)
+            said = (
+                f"finds the motion to {residual:.2f}; every reading wrong in one way misses it by {missed:.2f} or more"
+            )
+            return Finding("right", said, residual, missed)
         first = min(near, key=lambda r: near[r])
         said = f"finds the motion to {residual:.2f}, but read {first.words} it misses by {near[first]:.2f} only"
         said = f"{said}, where {FAR} is asked: the field is too rough to tell the two apart"

@@ -14,6 +14,9 @@ from fidopt.check.readings import Floats, Pair
 BLOBS, WIDTHS, SEED = 220, (3.5, 7.0), 3
 #: Semi-axes of the body, as a part of the image's sides along its index axes.
 BODY = 0.4
+#: How deep a voxel lies where fields are looked at (0 in the middle, 1 on the surface): beyond, a method sees the motion
+#: of one side alone.
+INNER = 0.8
 #: What the components of a colour are of the grey value.
 COLOUR = (1.0, 0.8, 0.5)
 
@@ -58,8 +61,8 @@ class Scene:
         return found
 
     def inside(self) -> npt.NDArray[np.bool_]:
-        """Return which voxels of the fixed grid lie in the body."""
-        return (_Body(self.fixed).depth(_points(self.fixed)) < 1).reshape(self.fixed.shape)
+        """Return which voxels of the fixed grid lie well inside the body."""
+        return (_Body(self.fixed).depth(_points(self.fixed)) < INNER).reshape(self.fixed.shape)
 
     def pair(self) -> Pair:
         """Return the grids, and the points of the body's voxels, in the order of the array."""

@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# unigradicon_lungmask needs PyTorch, unigradicon 1.0.5 and ITK 5.4.7 from the package index (without its own pin pip would take a
+# pre-release of ITK), and the authors' weights: a file of a release, which FIDOPT_UNIGRADICON_WEIGHTS names where it
+# was fetched before, and which the tool fetches itself where the network allows it.
+set -euo pipefail
+folder=$(cd "$(dirname "$0")" && pwd)
+missing() {
+    echo "unigradicon_lungmask needs $1" >&2
+    exit 1
+}
+address=https://github.com/uncbiag/uniGradICON/releases/download/unigradicon_weights/Step_2_final.trch
+[ -z "${FIDOPT_UNIGRADICON_WEIGHTS:-}" ] || [ -f "$FIDOPT_UNIGRADICON_WEIGHTS" ] || missing "its weights, and FIDOPT_UNIGRADICON_WEIGHTS names $FIDOPT_UNIGRADICON_WEIGHTS, which is no file"
+. "$FIDOPT_INSTALL"
+install_torch 2.13.0 "$folder/requirements.txt" torchvision==0.28.0 || missing "PyTorch 2.13.0, unigradicon 1.0.5 and ITK 5.4.7 from the Python package index, and they could not be had"
+weights="$FIDOPT_ENV/network_weights/unigradicon1.0/Step_2_final.trch"
+mkdir -p "$(dirname "$weights")"
+if [ -n "${FIDOPT_UNIGRADICON_WEIGHTS:-}" ]; then
+    cp "$FIDOPT_UNIGRADICON_WEIGHTS" "$weights"
+else
+    "$FIDOPT_ENV/bin/python" -c 'import sys, urllib.request; urllib.request.urlretrieve(*sys.argv[1:3])' \
+        "$address" "$weights.part" 2>/dev/null || missing "its weights ($address): fetch them and name the file in FIDOPT_UNIGRADICON_WEIGHTS"
+    mv "$weights.part" "$weights"
+fi
