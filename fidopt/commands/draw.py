@@ -33,8 +33,8 @@ def draw(
     source with the most left, as long as the test cases stay the same without them. The same pool and seed always give
     the same draw. What would change in `dataset.json` is printed, and written with `--write`.
 
-    Subjects without pairs are sorted the same way and paired two by two. A task with an official split, whose draw has a
-    count of null, keeps it: its development cases are the first of its training set.
+    Subjects without pairs are sorted the same way and paired two by two. A task with an official split, whose draw has
+    a count of null, keeps it: its development cases are the first of its training set.
 
     Example: `fidopt draw hippocampus_mr --development 10`
 
