@@ -57,7 +57,7 @@ def align(
         msg = f"--suggest tries every mode and stores none; leave out --mode {mode}"
         raise UsageError(msg)
     roots = (where or Where()).roots()
-    described = corpus.filled(corpus.dataset(dataset, roots), apart_from=("citation", "truth.error_mm"))
+    described = corpus.filled(corpus.dataset(dataset, roots), apart_from=_open(settled=mode is None and not suggest))
     if suggest:
         with progress(f"trying modes on {dataset}") as report:
             tried = aligning.suggest(described, cases, roots=roots, progress=report)
@@ -75,6 +75,14 @@ def align(
     for one in found:
         show(f"{dataset}/{one.case}: {one.done}; {_told(one)}; {one.path}")
     return 0
+
+
+def _open(*, settled: bool) -> tuple[str, ...]:
+    """Return the keys of to_fill that images can be aligned without: none of them is read here.
+
+    The mode has to be ``settled`` where dataset.json is what gives it.
+    """
+    return ("citation", "spdx", "truth.grade", "truth.error_mm", *(() if settled else ("alignment.mode",)))
 
 
 def _document(one: Aligned) -> dict[str, Any]:

@@ -78,3 +78,14 @@ def test_a_mode_beside_the_trial_of_all_is_refused(words, capsys):
 def test_what_is_not_filled_yet_is_refused(capsys):
     assert main(["align", "AFIDs"]) == 2
     assert "is described and not filled yet" in capsys.readouterr().err
+
+
+def test_a_mode_that_is_still_open_is_tried_or_named_and_not_taken_from_the_descriptor(words, capsys, tmp_path):
+    path = tmp_path / "share" / "datasets" / "tiny" / "dataset.json"
+    document = json.loads(path.read_text(encoding="utf-8"))
+    document |= {"to_fill": ["alignment.mode", "spdx", "truth.grade"], "spdx": "LicenseRef-to-fill"}
+    path.write_text(json.dumps(document), encoding="utf-8")
+    assert main(["align", *words]) == 2
+    assert "leaves open alignment.mode;" in capsys.readouterr().err
+    assert main(["align", *words, "--mode", "image-centres"]) == 0
+    assert main(["align", *words, "--suggest", "--json"]) == 0
