@@ -96,3 +96,48 @@ def test_a_changed_provider_file_is_named(places, capsys):
     (folder / "archives" / "dots" / "points.csv").write_text("x,y\n0,0\n")
     assert main(["build", "dots", *options]) == 2
     assert "points.csv): expected sha256:" in capsys.readouterr().err
+
+
+def test_development_cases_are_built_and_recorded_apart(places, capsys):
+    folder, options = places
+    described = folder / "share" / "datasets" / "dots" / "dataset.json"
+    assert main(["build", "dots", "--development", *options]) == 2
+    assert (
+        "dots has no development cases; `fidopt draw dots --development 10` sets some aside" in capsys.readouterr().err
+    )
+    document = json.loads(described.read_text())
+    del document["cases"]["two"]
+    described.write_text(json.dumps(document | {"development": ["two"]}))
+    assert main(["build", "dots", "--development", "--record", *options]) == 0
+    out, err = capsys.readouterr()
+    assert out.splitlines()[0] == "dots/two: built; its checksums are those recorded"
+    recorded = described.with_name("checksums_development.json")
+    assert err == f"checksums of 1 case recorded in {recorded}\n"
+    assert list(json.loads(recorded.read_text())["cases"]) == ["two"]
+    assert not described.with_name("checksums.json").exists()
+    assert main(["build", "dots", "two", "--json", *options]) == 0
+    assert json.loads(capsys.readouterr().out)["cases"][0]["recorded"] == "match"
+    assert main(["verify", "dots", "two", *options]) == 0
+    assert capsys.readouterr().out == "dots: two: every file as recorded with the dataset\n"
+    assert main(["build", "dots", "--development", "one", *options]) == 2
+    assert "dots has no development case 'one'; they are: two" in capsys.readouterr().err
+    assert main(["run", "identity", "dots", "two", *options, "--results", str(folder / "results")]) == 2
+    assert "dots/two is a development case; its test cases are: one" in capsys.readouterr().err
+
+
+def test_a_build_to_other_bytes_than_recorded_is_explained_by_verify(places, capsys):
+    folder, options = places
+    assert main(["build", "dots", "--record", *options]) == 0
+    recorded = folder / "share" / "datasets" / "dots" / "checksums.json"
+    document = json.loads(recorded.read_text())
+    document["cases"]["one"]["truth/fixed_landmarks.csv"] = "sha256:" + "0" * 64
+    document["built_with"][0]["libraries"]["numpy"] = "1.0"
+    recorded.write_text(json.dumps(document))
+    capsys.readouterr()
+    assert main(["build", "dots", *options]) == 0
+    assert "its checksums are not those recorded; `fidopt verify` says what is known" in capsys.readouterr().out
+    assert main(["verify", "dots", "--json", *options]) == 1
+    (difference,) = json.loads(capsys.readouterr().out)["datasets"][0]["differences"]
+    assert difference["problem"] == "rebuilt"
+    assert difference["why"].startswith("it was built with numpy ")
+    assert difference["why"].endswith("(recorded with 1.0)")
