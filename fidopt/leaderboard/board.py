@@ -59,13 +59,14 @@ def board(name: str, *, roots: Roots) -> Board:
     Raises
     ------
     UsageError
-        When there is no such dataset, or no row of it.
+        When there is no such dataset, when it is not filled yet, or when there is no row of it.
     DescriptorError
         When a file of rows is damaged.
     """
     dataset = corpus.dataset(name, roots)
     found = list(results.lines(roots, name))
     if not found:
+        corpus.filled(dataset)  # what cannot be run yet is not sent to fidopt run
         msg = f"there are no rows of {name} in {roots.results}; write some: fidopt run METHOD {name}"
         raise UsageError(msg)
     comparable, others = _comparable(found, dataset, roots)

@@ -43,6 +43,7 @@ def share(tmp_path):
         ["run", "identity", "sketch"],
         ["score", "mine", "sketch", "--fields", "fields"],
         ["draw", "sketch"],
+        ["table", "sketch"],
     ],
     ids=lambda words: words[0],
 )
