@@ -14,8 +14,8 @@ from fidopt.check.readings import Floats, Pair
 BLOBS, WIDTHS, SEED = 220, (3.5, 7.0), 3
 #: Semi-axes of the body, as a part of the image's sides along its index axes.
 BODY = 0.4
-#: How deep a voxel lies where fields are looked at (0 in the middle, 1 on the surface): beyond, a method sees the motion
-#: of one side alone.
+#: How deep a voxel lies where fields are looked at (0 in the middle, 1 on the surface): farther out, a method sees the
+#: motion of one side alone.
 INNER = 0.8
 #: What the components of a colour are of the grey value.
 COLOUR = (1.0, 0.8, 0.5)
