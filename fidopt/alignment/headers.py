@@ -14,6 +14,7 @@ import numpy as np
 
 from blocks.grid import Grid
 from blocks.transforms import Affine
+from fidopt.alignment.record import AlignmentRecord, record_beside
 from fidopt.corpus import alignment_path
 from fidopt.descriptors.alignment import Mode
 from fidopt.descriptors.base import load
@@ -100,16 +101,22 @@ def read_alignment(path: Path) -> Affine:
 
 def _refuse_other_mode(path: Path, transform: Affine, mode: Mode, *, anew: str) -> None:
     """Refuse a transform of another mode than the dataset's: what is built must be what its descriptor says."""
-    from fidopt.alignment.record import AlignmentRecord, record_beside
-
     beside = record_beside(path)
-    made = load(AlignmentRecord, beside).mode if beside.is_file() else mode
-    if made != mode:
-        msg = f"{path}: was made as {made}, and dataset.json says {mode}; compute it again ({anew} --overwrite)"
-        raise InputError(f"{msg} or name {made} there")
+    made = load(AlignmentRecord, beside) if beside.is_file() else None
+    if made is not None and made.mode != mode:
+        msg = f"{path}: was made as {made.mode}, and dataset.json says {mode}; compute it again ({anew} --overwrite)"
+        raise InputError(f"{msg} or name {made.mode} there")
+    if made is not None and not _same(transform, made):
+        msg = f"{path}: is not the transform that {beside.name} beside it tells of; compute it again"
+        raise InputError(f"{msg} ({anew} --overwrite), or take {beside.name} away if it was changed on purpose")
     if mode in TRANSLATIONS and np.abs(transform.rows - np.eye(transform.ndim)).max() > 0:
         msg = f"{path}: {mode} is a translation, and this turns the image; name the mode it was made by in dataset.json"
         raise InputError(msg)
+
+
+def _same(transform: Affine, made: AlignmentRecord) -> bool:
+    theirs, ours = (*made.matrix, *made.offset), (*transform.matrix, *transform.offset)
+    return len(theirs) == len(ours) and np.allclose(ours, theirs, rtol=1e-9, atol=1e-9)
 
 
 def aligned(grid: Grid, transform: Affine) -> Grid:

@@ -227,7 +227,7 @@ def _naming(case: str, *, instead_of: str = "") -> Iterator[None]:
 
 
 def _write(path: Path, found: Found, now: str) -> AlignmentRecord:
-    """Store a transform and how it was found; the record last, since it says that the transform is whole."""
+    """Store how a transform was found, then the transform: an interrupted one is not there, and is made again."""
     transform = found.motion.affine()
     record = AlignmentRecord(
         mode=found.mode,
@@ -238,8 +238,8 @@ def _write(path: Path, found: Found, now: str) -> AlignmentRecord:
         matrix=transform.matrix,
         offset=transform.offset,
     )
-    record_beside(path).unlink(missing_ok=True)
-    for where, text in ((path, found.motion.text()), (record_beside(path), dump(record))):
+    path.unlink(missing_ok=True)
+    for where, text in ((record_beside(path), dump(record)), (path, found.motion.text())):
         with written_whole(where) as part:
             part.write_text(text, encoding="utf-8")
     return record

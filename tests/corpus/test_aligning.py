@@ -79,6 +79,9 @@ def test_a_case_is_built_with_its_moving_side_where_the_stored_transform_puts_it
     assert read_record(described, "one", roots).alignment.startswith("sha256:")
     assert {b.done for b in building.build(described, roots=roots)} == {"kept"}
     one.path.write_text(Motion((1.0, 2.0, 3.0)).text())
+    with pytest.raises(InputError, match=r"is not the transform that one\.json beside it tells of"):
+        building.build(described, roots=roots)
+    record_beside(one.path).unlink()
     with pytest.raises(OutputExistsError, match="one was built from other inputs"):
         building.build(described, roots=roots)
     assert building.build(described, ["two"], roots=roots)[0].done == "kept"
@@ -128,6 +131,8 @@ def test_a_transform_is_kept_until_something_it_depends_on_changes(dataset):
         aligning.align_cases(described, ["one"], mode="image-centres", roots=roots, overwrite=True)[0].done == "aligned"
     )
     assert (first.path.read_bytes(), first.path.with_suffix(".json").read_bytes()) == (bytes_, record)
+    first.path.unlink()
+    assert aligning.align_cases(described, ["one"], mode="image-centres", roots=roots)[0].done == "aligned"
     with pytest.raises(OutputExistsError, match="made as image-centres, or from other images"):
         aligning.align_cases(described, ["one"], mode="elastix-rigid", roots=roots)
     first.path.with_suffix(".json").unlink()
