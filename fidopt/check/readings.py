@@ -84,7 +84,7 @@ class Pair:
             "fixed voxels": fixed.matrix,
             "moving axes": moving.direction_matrix,
             "moving voxels": moving.matrix,
-            "turned twice": np.linalg.inv(fixed.direction_matrix),
+            "turned twice": np.asarray(np.linalg.inv(fixed.direction_matrix), dtype=np.float64),
             "world spacing": np.diag(fixed.spacing),
             "over spacing": np.diag(1 / np.array(fixed.spacing)),
             "grid_sample": fixed.matrix * (sizes / 2),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -13,7 +14,7 @@ from blocks.grid import Grid
 from blocks.transforms import DisplacementField
 from fidopt import corpus
 from fidopt.check import keeping
-from fidopt.check.readings import Floats, Pair, Reading
+from fidopt.check.readings import Floats, Frame, Pair, Reading
 from fidopt.check.session import order_of, prepared
 from fidopt.corpus import Case
 from fidopt.descriptors.verdicts import RealVerdict
@@ -27,7 +28,14 @@ MEASURES = (("dice", True), ("tre", False), ("hd95", False))
 #: Readings that move a field less than this part of its own length are not told from it by a case.
 LEAST = 0.02
 #: Frames a real case is read in; those of the moving image's axes are left out on one grid.
-_FRAMES = ("fixed axes", "fixed voxels", "moving axes", "moving voxels", "turned twice", "world spacing")
+_FRAMES: tuple[Frame, ...] = (
+    "fixed axes",
+    "fixed voxels",
+    "moving axes",
+    "moving voxels",
+    "turned twice",
+    "world spacing",
+)
 
 
 @dataclass(frozen=True)
@@ -119,7 +127,7 @@ def judge_on_case(
 
 def readings_of(field: DisplacementField, moving: Grid) -> Iterator[tuple[str, DisplacementField]]:
     """Yield a field as written, and read in every way that is wrong once and not nearly the same on this pair."""
-    vectors = np.asarray(field.vectors[:], dtype=np.float64)
+    vectors = np.asarray(field.vectors[(slice(None),)], dtype=np.float64)
     ndim, shape = field.grid.ndim, field.grid.shape
     numbers = vectors.reshape(ndim, -1).T
     index = np.stack(np.meshgrid(*[np.arange(n) for n in shape], indexing="ij"), axis=-1).reshape(-1, ndim)
@@ -136,8 +144,7 @@ def _wrong(vectors: Floats, numbers: Floats, pair: Pair) -> Iterator[tuple[str, 
     right = Reading.written(pair.ndim)
     signs = [s for s in np.ndindex(*(2,) * pair.ndim) if any(s)]
     found = [replace(right, signs=tuple(1 - 2 * v for v in s)) for s in signs]
-    orders = {2: [(1, 0)], 3: [(0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0)]}[pair.ndim]
-    found += [replace(right, order=order) for order in orders]
+    found += [replace(right, order=order) for order in itertools.permutations(range(pair.ndim)) if order != right.order]
     found += [replace(right, frame=f) for f in _FRAMES if not (pair.one_grid and f.startswith("moving"))]
     found.append(replace(right, unit="tenths"))
     for reading in found:

@@ -71,17 +71,22 @@ class Scene:
 
 def scenes(dimensions: tuple[int, ...]) -> tuple[Scene, ...]:
     """Return the pairs that a method of these dimensions is checked on."""
-    found = ()
+    found: tuple[Scene, ...] = ()
     if 3 in dimensions:
         motion = (-4.9, 2.7, -1.6)
         permuted = turned((1.0, 0.4, -0.7), 24) @ np.eye(3)[[2, 0, 1]]
-        fixed = Grid.of((34, 36, 40), spacing=(2.0, 2.3, 2.8), origin=(10.0, -20.0, 30.0), direction=permuted.ravel())
+        fixed = Grid.of(
+            (34, 36, 40), spacing=(2.0, 2.3, 2.8), origin=(10.0, -20.0, 30.0), direction=permuted.ravel().tolist()
+        )
         one = Scene("one_grid", "3D, both images on one oblique grid", fixed, fixed, motion)
         two = Scene("two_grids", "3D, the moving image on another grid", fixed, _other(fixed), motion)
         found = (one, two)
     if 2 in dimensions:
         flat = Grid.of(
-            (40, 150), spacing=(0.7, 2.5), origin=(3.0, 7.0), direction=turned((0.0, 0.0, 1.0), 215)[:2, :2].ravel()
+            (40, 150),
+            spacing=(0.7, 2.5),
+            origin=(3.0, 7.0),
+            direction=turned((0.0, 0.0, 1.0), 215)[:2, :2].ravel().tolist(),
         )
         found = (*found, Scene("colour", "2D, colour, turned by 215 degrees", flat, flat, (-5.8, 3.8), colour=True))
     return found
@@ -100,7 +105,7 @@ def _other(fixed: Grid) -> Grid:
     shape, spacing, direction = (38, 40, 44), (2.1, 2.2, 2.3), turned((0.3, -1.0, 0.5), 40) @ np.eye(3)[[1, 2, 0]]
     half = (np.array(shape[::-1]) - 1) / 2 * np.array(spacing)
     origin = _middle(fixed) - direction @ half
-    return Grid.of(shape, spacing=spacing, origin=tuple(origin), direction=direction.ravel())
+    return Grid.of(shape, spacing=spacing, origin=tuple(origin), direction=direction.ravel().tolist())
 
 
 def _middle(grid: Grid) -> Floats:

@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -40,7 +41,7 @@ def build_case(scene: Scene, modality: str, folder: Path) -> Case:
     dataset = parse(Dataset, _described(scene, modality), where=f"the pair {scene.name}")
     for name, array in scene.images().items():
         grid = scene.moving if name.startswith("moving") else scene.fixed
-        kind = "labels" if name.endswith("mask") else "image"
+        kind: Literal["image", "labels"] = "labels" if name.endswith("mask") else "image"
         write_image(folder / f"{name}.ome.zarr", image_of(array, grid, unit="mm", kind=kind))
     return Case(dataset, scene.name, folder)
 
@@ -80,7 +81,7 @@ def judge_file(path: Path, case: Case, scene: Scene) -> Finding:
 
     pair, inside, motion = scene.pair(), scene.inside(), np.array(scene.motion)
     try:
-        vectors = np.asarray(read_scored_field(path, case).vectors[:], dtype=np.float64)
+        vectors = np.asarray(read_scored_field(path, case).vectors[(slice(None),)], dtype=np.float64)
     except FieldError as error:
         reason = str(error).replace(f"{path.parent}/", "")
         return _refused(reason, path, inside, pair, motion)
