@@ -123,3 +123,33 @@ def test_wrong_use_is_one_line_and_code_two(corpus, capsys, words, message):
     assert captured.out == ""
     assert message in captured.err
     assert captured.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ((), "points is a registration dataset: name the folder of its displacement fields, --fields DIR"),
+        (("--outputs", "made"), "name the folder of its displacement fields, --fields DIR"),
+        (("--fields", "a", "--outputs", "b"), "--fields DIR, and no other"),
+    ],
+)
+def test_the_folder_that_the_task_needs_is_named_and_no_other(corpus, capsys, words, message):
+    assert _score("mine", "points", *words) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_folder_of_label_maps_is_scored_by_name_and_shown(corpus, capsys, monkeypatch):
+    from tests.scoring.made import LABELS, boxes, describe, store, write_output
+
+    describe(corpus / "share", "segmentation", cases={"one": {"source": "-", "subjects": ["a"]}})
+    truth = boxes(a=(1, slice(2, 6), slice(2, 6), slice(2, 6)))
+    store(corpus / "corpus" / "made" / "one" / "truth" / "labels.ome.zarr", truth, labels=True)
+    write_output(corpus / "outputs" / "one", truth, LABELS)
+    assert _score("mine", "made", "--outputs", "outputs") == 0
+    printed = capsys.readouterr()
+    assert "surface_dice" in printed.out
+    assert "structures_produced" in printed.out
+    assert _score("mine", "made", "--fields", "outputs") == 2
+    assert "made is a segmentation dataset: name the folder of its label maps" in capsys.readouterr().err
+    assert _score("mine", "made", "--outputs", "outputs", "--voxels") == 2
+    assert "--voxels is said of displacement fields" in capsys.readouterr().err

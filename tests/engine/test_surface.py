@@ -134,3 +134,27 @@ def test_the_distances_of_an_experts_masks(shared_data):
         distances = surface.surface_distances(cropped[0], cropped[1], label=label, steps=steps)
         assert distances is not None
         assert surface.hausdorff(distances) == pytest.approx(value, abs=1e-5)
+
+
+@pytest.mark.parametrize("tolerance", [0.4, 1.0, 2.5])
+def test_surface_dice_is_that_of_the_field_s_code(tolerance):
+    rng = np.random.default_rng(11)
+    first, second = (rng.random((9, 12, 10)) < part for part in (0.4, 0.3))
+    steps = (2.0, 0.7, 1.3)
+    ours = surface.surface_distances(first.astype(np.uint8), second.astype(np.uint8), label=1, steps=steps)
+    theirs = _theirs(first, second, steps)
+    expected = reference.compute_surface_dice_at_tolerance(theirs, tolerance)
+    assert surface.surface_dice(ours, tolerance=tolerance) == pytest.approx(expected, abs=1e-12)
+
+
+def test_surface_dice_of_a_square_and_a_wider_one_by_hand():
+    first, second = np.zeros((2, 8, 8), dtype=np.uint8)
+    first[2:6, 2:6] = second[2:6, 2:7] = 1
+    distances = surface.surface_distances(first, second, label=1, steps=(1.0, 1.0))
+    assert surface.surface_dice(distances, tolerance=1.0) == 1.0
+    # A contour point on a side stands for a length of 1, one on a corner for half a diagonal: 12 + 2 sqrt(2) around the
+    # square, 14 + 2 sqrt(2) around the other. A unit away are three points of the square's right side, and all five of
+    # the other's, two of them corners.
+    root = np.sqrt(2.0)
+    expected = 1 - (3 + 3 + root) / (26 + 4 * root)
+    assert surface.surface_dice(distances, tolerance=0.5) == pytest.approx(expected, abs=1e-12)

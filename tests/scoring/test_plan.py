@@ -81,3 +81,34 @@ def test_a_file_that_is_not_yaml_is_refused(tmp_path):
     path.write_text("labels: [")
     with pytest.raises(InputError, match="YAML"):
         read_blocks(path)
+
+
+@pytest.mark.parametrize("task", ["segmentation", "synthesis"])
+def test_the_other_tasks_files_are_sound_and_take_no_block_of_a_registration(task, tmp_path):
+    template = TEMPLATE.with_name(f"{task}.yml")
+    assert read_blocks(template, task)
+    with pytest.raises(InputError, match="labels: unknown block"):
+        read_blocks(TEMPLATE, task)
+    document = yaml.safe_load(template.read_text())
+    document.popitem()
+    path = tmp_path / f"{task}.yml"
+    path.write_text(yaml.safe_dump(document))
+    with pytest.raises(InputError, match="the block is missing"):
+        read_blocks(path, task)
+
+
+def test_a_segmentation_is_filled_with_its_structures_and_their_tolerances_in_one_order():
+    asked = plan(TEMPLATE.with_name("segmentation.yml"), Segmentation({4: 2.0, 1: 0.5}))
+    criteria = asked.metrics["OutputLabels"]["TruthLabels"]
+    surface = criteria["fidopt:scoring:structure_criteria:SurfaceDice"]
+    assert surface == {"labels": [4, 1], "tolerances": [2.0, 0.5]}
+    found = " ".join(sorted(asked.results.values()))
+    assert found == "dice hd95 structures structures_invented structures_produced surface_dice"
+
+
+def test_a_synthesis_is_asked_for_its_anatomy_only_where_it_was_looked_for():
+    template = TEMPLATE.with_name("synthesis.yml")
+    assert set(plan(template, Synthesis(100.0)).results.values()) == {"mae", "psnr", "ssim"}
+    asked = plan(template, Synthesis(100.0, (1, 2)))
+    assert set(asked.results.values()) == {"mae", "psnr", "ssim", "dice_geometry", "hd95_geometry"}
+    assert asked.groups == {"OutputImage", "TargetImage", "Mask", "OutputAnatomy", "TargetAnatomy"}
