@@ -183,7 +183,9 @@ def read_root(where: str) -> dict[str, Any]:
         return dict(zarr.open_group(where, mode="r").attrs)
     except Exception as error:
         # zarr-python has errors of several libraries.
-        msg = f"{where} is not an OME-Zarr store: no Zarr group can be opened there ({error})"
+        said = " ".join(str(error).split()) or type(error).__name__
+        msg = f"{where} is not an OME-Zarr store: no Zarr group can be opened there ({said}); check the path, or fetch"
+        msg = f"{msg} or write the store again"
         raise StoreError(msg) from error
 
 

@@ -16,6 +16,7 @@ from zarr.codecs import BloscCodec
 
 from blocks.region import Region
 from blocks.storage.cache import CHUNKS
+from blocks.storage.foreign import refuse_cut
 from blocks.storage.handles import Library, handle_of, stamp
 from blocks.storage.layout import Layout, StoreError
 from blocks.storage.objects import asking, is_url, listing, put, remove, zarr_store
@@ -92,13 +93,16 @@ class StoredArray:
         array = handle_of(self.path, self.library, self.opened)
         try:
             with asking(self.path) if is_url(self.path) else nullcontext():
+                if self.library == "zarr" and not is_url(self.path):
+                    refuse_cut(self.path, array, (*[slice(0, 1)] * self.leading, *index))
                 part = array[(0,) * self.leading + tuple(index)]
                 voxels = part.read().result() if self.library == "tensorstore" else part
         except StoreError:
             raise
         except (ValueError, RuntimeError, OSError) as error:
             box_text = ", ".join(f"{s.start}:{s.stop}" for s in index)
-            msg = f"{self.path} cannot be read at [{box_text}], its file may be damaged: {error}"
+            msg = f"{self.path} cannot be read at [{box_text}], its file may be damaged ({error})"
+            msg = f"{msg}; fetch or write the store again"
             raise StoreError(msg) from error
         return np.asarray(voxels, dtype=self.dtype)
 
@@ -225,7 +229,16 @@ def shard_file(array: StoredArray, index: tuple[int, ...]) -> Path:
 
 
 def local_path(path: str | Path) -> str:
-    """Return an absolute path as text, a URL unchanged: workers may stand in another folder."""
+    """Return an absolute path as text, a URL unchanged: workers may stand in another folder.
+
+    Raises
+    ------
+    StoreError
+        When there is no name at all, or a URL names a protocol and nothing more.
+    """
+    if not str(path).strip() or str(path).endswith("://"):
+        msg = f"the folder or the URL of a store is expected, got {str(path)!r}"
+        raise StoreError(msg)
     text = str(path).rstrip("/") or "/"
     if text.startswith("file://"):
         text = text.removeprefix("file://")

@@ -65,8 +65,12 @@ def _zarr(path: str) -> zarr.Array[Any]:
             with asking(path):
                 return zarr.open_array(zarr_store(path), mode="r")
         return zarr.open_array(path, mode="r+").with_config({"write_empty_chunks": True})
-    except (ValueError, KeyError, TypeError, FileNotFoundError) as error:
-        msg = f"{path} is not a Zarr array that can be read: {error}"
+    except StoreError:
+        raise
+    except Exception as error:
+        # zarr-python takes metadata for what they should be, and fails as it happens where they are not.
+        said = " ".join(str(error).split()) or type(error).__name__
+        msg = f"{path} is not a Zarr array that can be read ({said}); fetch or write the store again"
         raise StoreError(msg) from error
 
 

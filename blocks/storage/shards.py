@@ -32,6 +32,8 @@ Voxels = npt.NDArray[Any]
 
 #: Offset and length in the index of a chunk that holds the fill value and is not stored.
 ABSENT = 2**64 - 1
+#: What to do about a shard that is damaged.
+_AGAIN = "fetch or write the store again"
 #: Decodes by what a buffer's own header says.
 _BLOSC = Blosc()
 
@@ -257,7 +259,7 @@ class ShardReader:
     def _entries(self, stored: bytes, file: str) -> npt.NDArray[np.uint64]:
         """Return where each chunk of a shard is stored, by its index: (*chunks, offset and length)."""
         if len(stored) != self._index_bytes or struct.unpack("<I", stored[-4:])[0] != google_crc32c.value(stored[:-4]):
-            msg = f"{file} is damaged: the index at its end does not match its checksum"
+            msg = f"{file} is damaged: the index at its end does not match its checksum; {_AGAIN}"
             raise StoreError(msg)
         counts = tuple(s // c for s, c in zip(self.layout.blocks, self.layout.chunks, strict=True))
         return np.frombuffer(stored[:-4], dtype="<u8").reshape(*counts, 2)
@@ -273,10 +275,10 @@ def _decode(stored: bytes, length: int, buffer: Voxels, where: str) -> None:
     # The header of a blosc buffer holds, little endian at bytes 4 and 12, the sizes decoded and stored.
     sizes = struct.unpack_from("<I4xI", stored, 4) if len(stored) == length >= 16 else None
     if sizes != (buffer.nbytes, length):
-        msg = f"{where} is damaged: it does not hold a chunk of {buffer.nbytes} bytes"
+        msg = f"{where} is damaged: it does not hold a chunk of {buffer.nbytes} bytes; {_AGAIN}"
         raise StoreError(msg)
     try:
         _BLOSC.decode(stored, buffer)
     except (RuntimeError, ValueError) as error:
-        msg = f"{where} is damaged: {error}"
+        msg = f"{where} is damaged ({error}); {_AGAIN}"
         raise StoreError(msg) from error

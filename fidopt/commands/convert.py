@@ -18,7 +18,8 @@ def convert(
     *,
     labels: Annotated[bool, Parameter(negative=())] = False,
     unit: str | None = None,
-    spacing: str | None = None,
+    # A hyphen is let through so that a negative size is refused as one.
+    spacing: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,
     overwrite: Overwrite = False,
     compute: Compute | None = None,
     json: Json = False,

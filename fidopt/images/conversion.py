@@ -82,10 +82,11 @@ def convert(
         When another image is there.
     """
     name = str(destination)
+    with refusing(name):
+        refuse_inside_store(name)
     if not is_store(name) and not name.lower().endswith(WRITTEN):
         msg = f"{name}: this format is not written; written are .ome.zarr, {', '.join(WRITTEN)}"
         raise InputError(msg)
-    refuse_inside_store(name)
     image = read_image(source, labels=labels, unit=unit, spacing=spacing)
     lost = () if is_store(name) else tuple(not_kept(name, image))
     if found := _found(name, image):

@@ -117,7 +117,7 @@ def read_hdf5(path: str, dataset: str) -> tuple[Any, Calibration]:
     try:
         with h5py.File(path, "r") as file:
             voxels, said = _opened(file, path, dataset)
-    except OSError as error:
+    except (OSError, RuntimeError, LookupError, ValueError, TypeError) as error:
         msg = f"{path}: the HDF5 file cannot be read ({' '.join(str(error).split())}); fetch or write it again"
         raise InputError(msg) from error
     return lazy(voxels), said

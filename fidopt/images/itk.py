@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
 import SimpleITK as sitk  # noqa: N813 - the package's customary name
 
 from blocks.transforms import Affine, BSpline, Composite, DisplacementField, Transform
 from fidopt.errors import InputError
 from fidopt.images.geometry import grid_from_sitk, last_line
+from fidopt.images.itk_files import promised
 
 #: Endings of the files in which ITK keeps transforms.
 ENDINGS = (".tfm", ".txt", ".h5", ".hdf5", ".hdf", ".mat", ".xfm")
@@ -23,30 +24,34 @@ def read_itk(path: str | Path) -> Transform:
     Raises
     ------
     InputError
-        When the file is no transform, or one of a kind that is not read.
+        When the file is no transform, is damaged, or one of a kind that is not read.
     """
     where = Path(path)
     if not where.is_file():
         msg = f"{where}: there is no such file"
         raise InputError(msg)
-    if where.suffix in {".h5", ".hdf5", ".hdf"}:
-        _check_hdf5(where)
+    expected = promised(where)
     try:
         transform = sitk.ReadTransform(str(where))
-    except (RuntimeError, KeyError) as error:
+    except (RuntimeError, KeyError, ValueError) as error:
         reason = last_line(error) if isinstance(error, RuntimeError) else "its kind is not known"
         msg = f"{where}: an ITK transform (.tfm, .txt, .h5, .mat) is expected, but it is not one ITK reads ({reason})"
-        raise InputError(msg) from error
+        raise InputError(f"{msg}; fetch or write it again") from error
+    parts = list(_parts(transform))
+    for part, said in zip(parts, expected or [], strict=False):
+        if part.GetNumberOfParameters() != said.parameters:
+            msg = f"{where}: {said.kind} has {part.GetNumberOfParameters()} parameters, the file {said.parameters}"
+            raise InputError(f"{msg}: it was cut short, fetch or write it again")
     return transform_of(transform, name=str(where))
 
 
-def _check_hdf5(path: Path) -> None:
-    """Refuse a file that HDF5 does not open; ITK's own copy of it prints pages about that."""
-    try:
-        h5py.File(path, "r").close()
-    except OSError as error:
-        msg = f"{path}: the HDF5 file cannot be opened ({error}); it was cut short or is none, fetch or write it again"
-        raise InputError(msg) from error
+def _parts(transform: sitk.Transform) -> Iterator[sitk.Transform]:
+    """Yield the transforms of a composite, in the order of its file."""
+    if transform.GetName() != "CompositeTransform":
+        yield transform
+        return
+    for number in range(transform.GetNumberOfTransforms()):
+        yield from _parts(transform.GetNthTransform(number))
 
 
 def transform_of(transform: sitk.Transform, *, name: str) -> Transform:

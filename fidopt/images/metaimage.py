@@ -92,9 +92,10 @@ def _promised(header: dict[str, str], path: Path) -> int | None:
     try:
         sizes = [int(n) for n in header["DimSize"].split()]
         channels = int(header.get("ElementNumberOfChannels", "1"))
+        axes = int(header.get("NDims", len(sizes)))
     except ValueError:
-        sizes, channels = [0], 1
-    if any(n < 1 for n in [*sizes, channels]) or len(sizes) != int(header.get("NDims", len(sizes))):
+        sizes, channels, axes = [0], 1, 1
+    if any(n < 1 for n in [*sizes, channels]) or len(sizes) != axes:
         msg = f"{path}: a positive size an axis is expected, its header says DimSize = {header['DimSize']}"
         raise InputError(msg)
     if kind not in _BYTES:
@@ -107,13 +108,13 @@ def _promised(header: dict[str, str], path: Path) -> int | None:
 
 def _compare(stream: BinaryIO, header: dict[str, str], promised: int, path: Path) -> None:
     packed = header.get("CompressedData", "False").lower() in {"true", "1"}
-    held = _unpacked(stream, path) if packed else path.stat().st_size - stream.tell()
+    held = unpacked(stream, path) if packed else path.stat().st_size - stream.tell()
     if held < promised:
         msg = f"{path}: its voxels end after {held} of {promised} bytes; it was cut short, fetch or write it again"
         raise InputError(msg)
 
 
-def _unpacked(stream: BinaryIO, path: Path) -> int:
+def unpacked(stream: BinaryIO, path: Path) -> int:
     """Return how many bytes a zlib or gzip stream holds, read to its end and its checksum."""
     unpacking, held = zlib.decompressobj(zlib.MAX_WBITS | 32), 0
     try:

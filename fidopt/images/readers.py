@@ -16,6 +16,7 @@ import xarray as xr
 from blocks.execute import compute
 from blocks.grid import Grid
 from blocks.image import grid_of, image_of, open_image, unit_of
+from blocks.storage import StoreError
 from fidopt.errors import FidoptError, InputError, os_sentence
 from fidopt.images import hdf5, nifti, stacks, tiff, volumes
 from fidopt.images.calibration import Calibration
@@ -84,11 +85,17 @@ def is_store(name: str | Path) -> bool:
 
 @contextmanager
 def refusing(name: str | Path) -> Iterator[None]:
-    """Turn what a library says of a file into one sentence that names the file."""
+    """Turn what a library says of a file into one sentence that names the file; what has no name is refused."""
+    if not str(name).strip():
+        msg = f"the name of a file, a folder or a store is expected, got {str(name)!r}"
+        raise InputError(msg)
     try:
         yield
     except FidoptError:
         raise
+    except StoreError as error:
+        # It names the store, which need not be what is read or written here.
+        raise InputError(" ".join(str(error).split())) from error
     except (ValueError, OSError, MemoryError, RuntimeError) as error:
         text = os_sentence(error) if isinstance(error, OSError) else " ".join(str(error).split())
         text = text or type(error).__name__
@@ -201,6 +208,8 @@ def _photograph(name: str) -> Any:  # noqa: ANN401 - an array of any type
     except (OSError, ValueError, RuntimeError, SyntaxError) as error:
         known = isinstance(error.__cause__, OSError | SyntaxError)
         reason = " ".join(str(error.__cause__ if known else error).split()).partition(": '")[0]
+        if "can not handle" in reason:
+            reason = "it is none of them" if Path(name).stat().st_size else "it is empty"
         msg = f"{name}: a PNG, JPEG or BMP is expected and it cannot be read ({reason}); fetch or write it again"
         raise InputError(msg) from error
 

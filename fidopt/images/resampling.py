@@ -97,10 +97,11 @@ def warp(
     UsageError
         When a label map is to be interpolated, or the units differ.
     """
+    with refusing(out):
+        _refuse_input(out, (moving, like, *transforms))
     if not is_store(out):
         msg = f"{out}: a warped image is written as a store, NAME.ome.zarr; `fidopt convert` makes a file of it"
         raise UsageError(msg)
-    _refuse_input(out, (moving, like, *transforms))
     image, fixed = read_image(moving), read_image(like)
     chosen = _interpolation(image, moving, interpolation)
     if unit_of(image) != unit_of(fixed):
@@ -149,10 +150,11 @@ def write_displacement(
     InputError
         When a displacement is too large for a float32.
     """
+    with refusing(out):
+        _refuse_input(out, (like, *transforms))
     if not out.rstrip("/").endswith(FIELD_ENDINGS):
         msg = f"{out}: a field is written as .nii.gz, .nii, .mha, .nrrd or .ome.zarr"
         raise UsageError(msg)
-    _refuse_input(out, (like, *transforms))
     fixed = read_image(like)
     transform = read_transforms(transforms)
     with refusing(out):

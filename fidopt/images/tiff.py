@@ -159,8 +159,13 @@ def _refusing(where: Path) -> Iterator[None]:
         yield
     except InputError:
         raise
-    except (tifffile.TiffFileError, ValueError, OSError, LookupError, TypeError, RuntimeError, struct.error) as error:
+    except (tifffile.TiffFileError, ValueError, OSError, RuntimeError) as error:
         msg = f"{where}: the TIFF cannot be read ({error}); fetch or write it again"
+        raise InputError(msg) from error
+    except (LookupError, TypeError, AttributeError, SyntaxError, struct.error) as error:
+        # What these say is of the library's own insides, or of an XML document's columns.
+        what = "its OME metadata are no XML" if isinstance(error, SyntaxError) else "its list of pages is damaged"
+        msg = f"{where}: the TIFF cannot be read: {what}; it was cut short or changed, fetch or write it again"
         raise InputError(msg) from error
 
 

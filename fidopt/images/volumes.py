@@ -18,8 +18,10 @@ from blocks.grid import Grid
 from blocks.image import grid_of
 from fidopt.errors import FidoptError, InputError
 from fidopt.images.atomic import written_whole
+from fidopt.images.dicom import refuse_incomplete
 from fidopt.images.geometry import apply_grid_to_sitk, grid_from_sitk, last_line
 from fidopt.images.metaimage import check_metaimage
+from fidopt.images.nrrd import check_nrrd
 
 #: Endings of the files this module reads, and of those it writes: a header and its voxels in one file.
 ENDINGS = (".mha", ".mhd", ".nrrd", ".nhdr")
@@ -46,6 +48,8 @@ def read_volume(path: str | Path) -> tuple[npt.NDArray[Any], Grid]:
         raise InputError(msg)
     if where.suffix.lower() in {".mha", ".mhd"}:
         check_metaimage(where)
+    else:
+        check_nrrd(where)
     try:
         image = sitk.ReadImage(str(where))
     except RuntimeError as error:
@@ -63,7 +67,7 @@ def read_series(folder: str | Path) -> tuple[npt.NDArray[Any], Grid]:
     Raises
     ------
     InputError
-        When the folder holds no series, or several.
+        When the folder holds no series, or several, or one of which a slice is missing or damaged.
     """
     where = Path(folder)
     reader = sitk.ImageSeriesReader()
@@ -75,7 +79,9 @@ def read_series(folder: str | Path) -> tuple[npt.NDArray[Any], Grid]:
         raise InputError(msg)
     try:
         with _quiet():
-            reader.SetFileNames(reader.GetGDCMSeriesFileNames(str(where), found[0]))
+            names = reader.GetGDCMSeriesFileNames(str(where), found[0])
+            refuse_incomplete(where, names)
+            reader.SetFileNames(names)
             image = reader.Execute()
     except RuntimeError as error:
         msg = f"{where}: the DICOM series cannot be read ({last_line(error)}); fetch it again"

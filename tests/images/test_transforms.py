@@ -331,7 +331,7 @@ def test_an_hdf5_file_cut_short_is_refused_in_one_line(tmp_path, capfd):
     sitk.WriteTransform(sitk.TranslationTransform(3, (1, 2, 3)), str(tmp_path / "t.h5"))
     content = (tmp_path / "t.h5").read_bytes()
     (tmp_path / "t.h5").write_bytes(content[: len(content) * 2 // 3])
-    with pytest.raises(InputError, match=r"t\.h5: the HDF5 file cannot be opened"):
+    with pytest.raises(InputError, match=r"t\.h5: an ITK transform is expected in the HDF5 file, which cannot be read"):
         read_transform(tmp_path / "t.h5")
     assert capfd.readouterr().err == ""
 
