@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from fidopt import corpus, resources
-from fidopt.errors import UsageError
+from fidopt.descriptors.base import parse
+from fidopt.descriptors.dataset import Dataset
+from fidopt.errors import DescriptorError, UsageError
 
 LEARN2REG = {
     "LungCT": 3,
@@ -132,6 +136,13 @@ def test_the_pairs_of_learn2reg_keep_the_challenges_names(catalogue):
     assert cases["AbdomenCTCT"]["AbdomenCTCT_0025_0028"].subjects == ("0025", "0028")
     assert cases["HippocampusMR"]["HippocampusMR_0201_0260"].learn2reg == "0201_0260"
     assert cases["ThoraxCBCT"]["ThoraxCBCT_0013_0002"].learn2reg == "0013_0002_0013_0000"
+
+
+@pytest.mark.parametrize("numbers", ["0011", "0011_0001_0011", "11_12", "0011_0001_0011_0000_0001"])
+def test_other_counts_of_numbers_are_no_learn2reg_pair(described, numbers):
+    document = described(cases={"one": {"source": "learn2reg", "learn2reg": numbers, "subjects": ["a"]}})
+    with pytest.raises(DescriptorError, match=r"cases\.one\.learn2reg: must be Learn2Reg's numbers, as in '0001_0001'"):
+        parse(Dataset, json.dumps(document), where="dataset.json")
 
 
 def test_grades_are_those_the_protocol_gives(catalogue):
