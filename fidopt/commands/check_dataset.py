@@ -58,20 +58,32 @@ def check_dataset(
     if write:
         _write(described, found, roots)
     if json:
+        before = described.checks.model_dump(mode="json") if described.checks else None
         rows = {one.name: {"passed": one.passed, "said": one.said, "figures": dict(one.figures)} for one in found}
-        show_json({"dataset": dataset, "passed": passed, "checks": rows, "apart": reasons, "main_tracks": tracks})
+        document = {"dataset": dataset, "passed": passed, "checks": rows, "apart": reasons}
+        show_json(document | {"main_tracks": tracks, "recorded": before})
         return int(not passed)
     for one in found:
         show(f"{dataset}: {one.name:6} {_WORDS[one.passed]:7} {one.said}")
+    if not write:
+        _show_stale(described, found)
     for reason in reasons:
         show(f"{dataset}: ranked apart: {reason}")
     if tracks and any(one.passed is False for one in found):
         kept = described.checks.reason if described.checks else None
-        said = (
-            f"it keeps its place: {kept}" if kept else "take it out, or write why it keeps its place into checks.reason"
-        )
+        advice = "take it out, or write why it keeps its place into checks.reason"
+        said = f"it keeps its place: {kept}" if kept else advice
         show(f"{dataset}: in the main track{'s' * (len(tracks) != 1)} {', '.join(tracks)} all the same; {said}")
     return int(not passed)
+
+
+def _show_stale(described: Dataset, found: Sequence[Finding]) -> None:
+    """Say which answers the descriptor has otherwise."""
+    before = described.checks
+    stale = [one.name for one in found if before and one.passed not in {None, getattr(before, one.name)}]
+    if before and stale:
+        said = f"its dataset.json of {before.date} says otherwise of {' and '.join(stale)}"
+        show(f"{described.name}: {said}; --write mends it")
 
 
 def _write(described: Dataset, found: Sequence[Finding], roots: Roots) -> None:

@@ -102,6 +102,19 @@ def test_write_puts_the_answers_into_the_descriptor_and_leaves_the_rest(places, 
     assert main(["check-dataset", "dots", *options]) == 1
 
 
+def test_answers_that_the_descriptor_has_otherwise_are_named(places, capsys):
+    write, options = places
+    write(checks={"people": True, "dense": False, "room": True, "reason": "nine cases", "date": "2026-10-11"})
+    assert main(["check-dataset", "dots", *options]) == 0
+    said = "dots: its dataset.json of 2026-10-11 says otherwise of dense; --write mends it"
+    assert said in capsys.readouterr().out
+    assert main(["check-dataset", "dots", "--json", *options]) == 0
+    assert json.loads(capsys.readouterr().out)["recorded"]["reason"] == "nine cases"
+    assert main(["check-dataset", "dots", "--write", *options]) == 0
+    assert main(["check-dataset", "dots", *options]) == 0
+    assert said not in capsys.readouterr().out
+
+
 def test_write_refuses_what_cannot_be_told_yet(places, capsys):
     write, options = places
     path = write(
