@@ -17,6 +17,7 @@ import numpy as np
 import xarray as xr
 
 from blocks.execute import compute
+from blocks.execute.computing import thread_count
 from blocks.image import grid_of, image_of, open_image
 from fidopt.corpus import Case
 from fidopt.descriptors.base import load
@@ -108,12 +109,13 @@ class Anatomist:
         from fidopt.runner.process import CannotStartError, environment, supervise
 
         method = self.chosen.method
+        threads = min(method.threads or thread_count(), thread_count())
         variant = method.variants[self.chosen.variant].settings if self.chosen.variant else {}
         told = {
             "FIDOPT_MODALITY": self.modality,
             "FIDOPT_DIMENSION": str(self.dimension),
             "FIDOPT_UNIT": self.unit,
-            "FIDOPT_THREADS": str(method.threads or 1),
+            "FIDOPT_THREADS": str(threads),
             "FIDOPT_SEED": str(SEED),
             "FIDOPT_DEVICE": "cuda:0" if method.device == "cuda" else "cpu",
             "FIDOPT_VARIANT": self.chosen.variant or "",
@@ -125,7 +127,7 @@ class Anatomist:
         try:
             outcome = supervise(
                 ["bash", str(script), str(folder / "inputs" / "image.nii.gz"), str(folder / "output")],
-                variables=environment(told, threads=method.threads or 1),
+                variables=environment(told, threads=threads),
                 folder=folder / "work",
                 log=folder / "run.log",
                 timeout_s=method.timeout_s,
