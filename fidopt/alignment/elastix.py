@@ -29,6 +29,8 @@ _SEED = 20251130
 SMOOTHING = (8, 6, 4, 3)
 #: Fewest voxels along an axis that are left apart by it.
 _LEAST = 16
+#: Fewest voxels along an axis that ITK smooths.
+_THINNEST = 4
 #: elastix's own defaults but for what is said beside them.
 _PARAMETERS: dict[str, Sequence[object]] = {
     "Registration": ["MultiResolutionRegistration"],
@@ -98,9 +100,13 @@ def register(
     MissingError
         When itk-elastix is not installed.
     InputError
-        When elastix ends without an answer, or from every start with an error.
+        When an image is too thin, or elastix ends without an answer, or from every start with an error.
     """
     package = _package()
+    for name, side in (("fixed", fixed), ("moving", moving)):
+        if min(side.grid.shape) < _THINNEST:
+            msg = f"elastix needs {_THINNEST} voxels along every axis, and the {name} image has shape {side.grid.shape}"
+            raise InputError(f"{msg}; image-centres needs none")
     centre = [float(v) for v in fixed.body.centre()]
     with tempfile.TemporaryDirectory(prefix="fidopt-align-") as name:
         folder = Path(name)

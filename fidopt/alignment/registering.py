@@ -72,6 +72,14 @@ def parameters(values: dict[str, list[str]]) -> Any:  # noqa: ANN401 - itk is un
     return result
 
 
+def reason(log: Path, error: RuntimeError) -> str:
+    """Return why elastix failed: what its log says, since its error only names the log."""
+    text = log.read_text(errors="replace") if log.is_file() else ""
+    said = re.findall(r"^Description:\s*(.+)$", text, re.MULTILINE) or str(error).split("\n")
+    words = re.sub(r"(ITK ERROR: )?\w+\(0x[0-9a-f]+\): ", "", said[-1]).strip()
+    return words or "it failed without a word"
+
+
 def main() -> None:
     """Register from every start; one that fails is told, and does not stop the others."""
     job = json.loads(Path("job.json").read_text())
@@ -80,8 +88,7 @@ def main() -> None:
         try:
             runs.append({"name": start["name"], **register(job, start)})
         except RuntimeError as error:
-            said = [line.strip() for line in str(error).splitlines() if line.strip()]
-            runs.append({"name": start["name"], "error": said[-1] if said else "elastix failed without a word"})
+            runs.append({"name": start["name"], "error": reason(Path(f"{start['name']}.log"), error)})
     Path("result.json").write_text(json.dumps({"runs": runs}))
 
 

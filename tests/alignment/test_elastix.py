@@ -6,7 +6,7 @@ import os
 import numpy as np
 import pytest
 
-from blocks import Affine
+from blocks import Affine, Grid, image_of
 from fidopt.alignment import elastix
 from fidopt.alignment.choice import align
 from fidopt.alignment.elastix import register, schedule
@@ -64,11 +64,21 @@ def test_a_translation_does_not_turn_and_a_start_that_fails_is_told_beside_one_t
     far = Start("lower-ends", (4000.0, 0.0))
     results, _ = register(*sides, [far, Start("body-centres", (22.0, -27.0))], kind="translation")
     assert results[0].motion is None
-    assert results[0].error
+    assert results[0].error.startswith("Too many samples map outside moving image buffer")
     assert results[1].motion.angles == ()
     assert residual(phantom, results[1].motion.affine(), truth) < 0.5
     with pytest.raises(InputError, match=r"from none of 1 starts: from lower-ends: "):
         register(*sides, [far], kind="translation")
+
+
+@needs_elastix
+def test_an_image_of_a_slice_or_three_is_refused():
+    image = Phantom(2).seen(Grid.of((60, 60), origin=(-30.0, -30.0)))
+    thin = image_of(np.repeat(image.values[None], 3, axis=0), Grid.of((3, 60, 60)))
+    with pytest.raises(
+        InputError, match=r"needs 4 voxels along every axis, and the fixed image has shape \(3, 60, 60\)"
+    ):
+        align(thin, thin, "elastix-rigid", modalities=("ct", "ct"))
 
 
 def test_a_short_axis_is_smoothed_less():
