@@ -7,6 +7,7 @@ Shapes, regions and indices are in array order (z, y, x); spacing, origin, direc
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -50,6 +51,9 @@ class Grid:
         if not all(math.isfinite(v) and v > 0 for v in self.spacing):
             msg = f"spacing must be positive and finite, got {self.spacing}"
             raise ValueError(msg)
+        if any(v < sys.float_info.min for v in self.spacing):
+            msg = f"spacing must be at least {sys.float_info.min:.3g}, below which nothing is divided by it"
+            raise ValueError(f"{msg}, got {self.spacing}; choose another unit")
         if not all(math.isfinite(v) for v in (*self.origin, *self.direction)):
             msg = f"origin and direction must be finite, got {self.origin} and {self.direction}"
             raise ValueError(msg)

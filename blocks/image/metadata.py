@@ -252,7 +252,9 @@ def _same(recorded: tuple[float, ...] | None, level: tuple[float, ...]) -> bool:
     """Whether world-order numbers are a level's array-order ones as float32."""
     if recorded is None:
         return False
-    return bool(np.array_equal(np.asarray(recorded[::-1], np.float32), np.asarray(level, np.float32)))
+    # Beyond float32 all numbers are infinite, and the same.
+    with np.errstate(over="ignore"):
+        return bool(np.array_equal(np.asarray(recorded[::-1], np.float32), np.asarray(level, np.float32)))
 
 
 def _floats(values: npt.NDArray[np.float64]) -> tuple[float, ...]:

@@ -61,7 +61,7 @@ def info(store: str, /, *, preview: Path | None = None, json: Json = False) -> i
 def _level(store: str, level: Level) -> dict[str, Any]:
     from blocks.storage.objects import listing
 
-    folder = Path(store) / level.path
+    folder = Path(store.removeprefix("file://")) / level.path
     held: int | None = None
     if store.startswith("s3://"):
         held = sum(listing(f"{store.rstrip('/')}/{level.path}").values())

@@ -23,7 +23,8 @@ def refuse_inside_store(path: str | Path) -> None:
     # The engine is loaded only by what writes.
     from blocks.image.construction import store_around
 
-    if "://" not in str(path) and (store := store_around(str(path))) is not None:
+    where = str(path).removeprefix("file://")
+    if "://" not in where and (store := store_around(where)) is not None:
         msg = f"{path} lies inside the OME-Zarr store {store}, which holds its own files alone; write it elsewhere"
         raise UsageError(msg)
 

@@ -112,7 +112,11 @@ def convert(
 
 def _refuse_different(written: str, image: xr.DataArray, *, name: str, source: str | Path) -> None:
     """Refuse what was written where it is not the image; a file then never takes its name."""
-    if not (wrong := _compared(written, image)):
+    try:
+        wrong = _compared(written, image)
+    except InputError as error:
+        wrong = ["it cannot be read back (" + str(error).replace(Path(written).name, Path(name).name) + ")"]
+    if not wrong:
         return
     kept = "do not use it" if written == name else "nothing was kept; choose another format"
     msg = f"{name}: what was written is not what was read from {source}: {'; '.join(wrong)}; {kept}"
@@ -126,7 +130,7 @@ class _Found:
 
 def _found(name: str, image: xr.DataArray) -> _Found | None:
     """Return how an image that is there differs; None where there is nothing, or a store that was not finished."""
-    if not is_url(name) and not Path(name).exists():
+    if not is_url(name) and not Path(name.removeprefix("file://")).exists():
         return None
     try:
         return _Found(_compared(name, image))

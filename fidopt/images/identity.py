@@ -37,7 +37,7 @@ def identity(name: str | Path) -> Any:  # noqa: ANN401 - anything JSON holds
         A path, a pattern of paths, ``FILE:PART`` for a part of a file, or a URL: what a bucket lists below it, or, over
         http, its metadata and what the server says of the shards of its level 0: tags, times and lengths.
     """
-    text = str(name)
+    text = str(name).removeprefix("file://")
     if text.startswith("s3://"):
         return [text.rstrip("/"), versions(text.rstrip("/"))]
     if "://" in text:

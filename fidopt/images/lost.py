@@ -7,7 +7,7 @@ from pathlib import Path
 
 from blocks.image import Level, levels_of
 from blocks.image.opening import read_root
-from blocks.storage import Layout, local_path
+from blocks.storage import Layout, is_url, local_path
 from fidopt.errors import InputError
 
 
@@ -17,7 +17,7 @@ def lost_shards(store: str, levels: Sequence[Level]) -> list[str] | None:
     fidopt stores every shard, those that hold nothing but zeros too: one that is not there was lost. Other tools leave
     such a shard out, and lay a store out in another way.
     """
-    if "://" in store or not {"konfai", "fidopt"} & read_root(local_path(store)).keys():
+    if is_url(store) or not {"konfai", "fidopt"} & read_root(local_path(store)).keys():
         return None
     layouts = [_own_layout(level) for level in levels]
     if any(
@@ -25,7 +25,7 @@ def lost_shards(store: str, levels: Sequence[Level]) -> list[str] | None:
     ):
         return None
     pairs = zip(levels, layouts, strict=True)
-    return [file for level, own in pairs for file in _lost(Path(store) / level.path / "c", own)]
+    return [file for level, own in pairs for file in _lost(Path(local_path(store)) / level.path / "c", own)]
 
 
 def refuse_lost(store: str) -> None:

@@ -126,7 +126,10 @@ def _coloured_planes(
         return [np.rint(plane).astype(np.uint8) for plane in planes]
     low, high = window or _window(planes)
     scale = 255.0 / (high - low) if high > low else 0.0
-    grey = [np.clip((np.nan_to_num(plane, nan=low) - low) * scale, 0, 255).astype(np.uint8) for plane in planes]
+    grey = [
+        np.clip((np.nan_to_num(plane, nan=low, posinf=high, neginf=low) - low) * scale, 0, 255).astype(np.uint8)
+        for plane in planes
+    ]
     return [np.broadcast_to(plane, (*plane.shape[:2], 3)).copy() for plane in grey]
 
 

@@ -163,7 +163,11 @@ def write_displacement(
         if not is_store(out) and field.nbytes <= HELD_BYTES:
             # A file takes one component after the other: computed once here rather than once for each.
             field = compute(field, client=client)
-        if (is_url(out) or Path(out).exists()) and not overwrite and _field_is_there(out, field):
+        if (
+            (is_url(out) or Path(out.removeprefix("file://")).exists())
+            and not overwrite
+            and _field_is_there(out, field)
+        ):
             return Written(field, "there already")
         if is_store(out):
             made_from = header({"displacement": 1} | _places(transforms, grid_of(fixed)))
@@ -192,7 +196,8 @@ def _refuse_too_far(transform: Transform, fixed: Grid, sources: Sequence[str]) -
 def _refuse_input(out: str, sources: Sequence[str]) -> None:
     """Refuse to write over, or into, what the result is made from, or into another store."""
     for source in sources:
-        if Path(source.removeprefix(INVERSE)).resolve() == Path(out).resolve():
+        pair = (Path(name.removeprefix("file://")).resolve() for name in (source.removeprefix(INVERSE), out))
+        if len(set(pair)) == 1:
             msg = f"{out} is both read and to be written; write the result elsewhere"
             raise UsageError(msg)
     refuse_inside_store(out)
