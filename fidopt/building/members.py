@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import bz2
+import errno
 import gzip
 import io
 import lzma
 import re
 import stat
+import struct
 import tarfile
 import unicodedata
 import zipfile
@@ -29,7 +31,8 @@ _MOST_AT_ONCE = 1 << 24
 _MOST_AFTER = 1 << 24
 #: Longest text a link may be: that of most file systems.
 _MOST_LINK = 4096
-_DAMAGE = (tarfile.TarError, zipfile.BadZipFile, lzma.LZMAError, zlib.error, gzip.BadGzipFile, EOFError, ValueError)
+_UNREADABLE = (tarfile.TarError, zipfile.BadZipFile, lzma.LZMAError, zlib.error, struct.error)
+_DAMAGE = (*_UNREADABLE, EOFError, NotImplementedError, OverflowError, ValueError)
 
 
 @dataclass(frozen=True)
@@ -108,9 +111,10 @@ def opened(path: Path) -> Iterator[Archive]:
     except _DAMAGE as error:
         raise _damaged(path, error) from error
     except OSError as error:
-        if error.errno is not None:
+        # gzip's and bzip2's have no number; a place before the file's start that a header names is no argument.
+        if error.errno not in {None, errno.EINVAL}:
             raise
-        raise _damaged(path, error) from error  # bzip2's
+        raise _damaged(path, error) from error
 
 
 def _damaged(path: Path, error: Exception) -> InputError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import stat
 import subprocess
 import sys
@@ -182,6 +183,28 @@ def test_an_archive_packed_by_the_system_s_tar_comes_out_the_same(place):
     assert everything(place / "out") == everything(source)
     assert (place / "out" / "sub" / "one.bin").read_bytes() == (source / "sub" / "one.bin").read_bytes()
     assert (place / "out" / "link").readlink() == Path("two.txt")
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_whatever_is_spoilt_is_unpacked_or_refused_in_one_sentence(place, kind):
+    whole = packed(place, kind, [("a/x", noise(900)), ("b/y" * 40, noise(300, 1))]).read_bytes()
+    chance, sentences = random.Random(kind), []
+    for number in range(60):
+        spoilt = bytearray(whole)
+        for _ in range(chance.randint(1, 5)):
+            at = chance.randrange(len(spoilt))
+            spoilt[at : at + chance.randint(0, 20)] = chance.randbytes(chance.randint(0, 20))
+        path = place / str(number) / f"made.{kind}"
+        path.parent.mkdir()
+        path.write_bytes(spoilt)
+        try:
+            unpack(path, path.parent / "out")
+        except InputError as error:
+            sentences.append(str(error))
+            assert everything(path.parent) == [path.name]
+        assert {child.name for child in place.iterdir()} == {f"made.{kind}", *map(str, range(number + 1))}
+    assert len(sentences) > 30
+    assert not [sentence for sentence in sentences if "\n" in sentence]
 
 
 UNPACKING = """
