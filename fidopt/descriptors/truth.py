@@ -48,7 +48,7 @@ class Truth(Descriptor):
     dynamic_range
         Of the target's intensities, for PSNR and SSIM.
     geometry
-        The anatomy a synthesis is also asked to keep.
+        The segmentation method (``METHOD`` or ``METHOD@VARIANT``) that looks whether a synthesis keeps the anatomy.
     """
 
     grade: Grade

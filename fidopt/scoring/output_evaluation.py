@@ -24,7 +24,7 @@ from fidopt.resources import packaged_share
 from fidopt.scoring.anatomy import Anatomy
 from fidopt.scoring.evaluation import Scores, read_scores
 from fidopt.scoring.evaluator import evaluate, require_konfai
-from fidopt.scoring.outputs import Output, empty_labels, truth_path
+from fidopt.scoring.outputs import Output, empty_labels, truth_grid, truth_path
 from fidopt.scoring.plan import Evidence, Segmentation, Synthesis, plan
 from fidopt.scoring.staging import UNITS
 
@@ -33,7 +33,7 @@ _REASONS: Mapping[str, str] = {
     "dice": "neither the truth nor the output holds one of the structures",
     "surface_dice": "neither the truth nor the output holds one of the structures",
     "hd95": "no structure is both in the truth and in the output, so there are no surfaces to measure between",
-    "psnr": "nothing differs inside the mask: the ratio is infinite, or the mask is empty",
+    "psnr": "the mask is empty",
     "mae": "the mask is empty",
     "ssim": "the mask is empty",
     "hd95_geometry": "no structure was found in both images",
@@ -107,7 +107,12 @@ def score_output(
             _stage(groups[name], folder / "images" / case.name / f"{name}.ome.zarr", client)
         roots = [f"{folder / 'images'}:omezarr"]
         report = evaluate(asked.metrics, roots=roots, name=case.dataset.name, case=case.name, folder=folder)
-    return read_scores(asked, report, diagonal=grid_of(open_image(truth_path(case))).diagonal, reasons=_REASONS)
+    scores = read_scores(asked, report, diagonal=truth_grid(case).diagonal, reasons=_REASONS)
+    if scores.metrics.get("mae") == 0:
+        scores.reasons["psnr"] = "nothing differs inside the mask, so that the ratio is infinite"
+    if scores.metrics.get("mae", 0) is None and not case.masks():
+        scores.reasons.update(dict.fromkeys(SYNTHESIS, "the real image has one value, hence no body to look inside"))
+    return scores
 
 
 def body_of(image: xr.DataArray, *, client: Any = None) -> xr.DataArray:  # noqa: ANN401 - distributed is not typed

@@ -19,7 +19,7 @@ from blocks.kernels.overlap import common_type, distinct
 from fidopt.corpus import Case
 from fidopt.descriptors.base import load
 from fidopt.descriptors.outputs import OutputNames
-from fidopt.errors import FidoptError, OutputError
+from fidopt.errors import FidoptError, MissingError, OutputError
 from fidopt.images.readers import read_image, refusing
 from fidopt.scoring.field import TOLERANCE, said
 from fidopt.scoring.structures import Names, meet
@@ -71,6 +71,21 @@ def truth_path(case: Case) -> Path:
     return case.truth / ("labels.ome.zarr" if case.dataset.task == "segmentation" else "target.ome.zarr")
 
 
+def truth_grid(case: Case) -> Grid:
+    """Return the grid of what a case's output is compared with, on which the output lies too.
+
+    Raises
+    ------
+    MissingError
+        When the case does not hold it.
+    """
+    path = truth_path(case)
+    if not path.is_dir():
+        msg = f"{path} is absent, and what was made of the case is compared with it; build the case again: fidopt build"
+        raise MissingError(f"{msg} {case.dataset.name} {case.name}")
+    return grid_of(open_image(path))
+
+
 def read_output(path: Path, case: Case, structures: Names) -> Output:
     """Read what was written for a case. Raises OutputError where it cannot be scored; see the two functions below."""
     read = read_labels if case.dataset.task == "segmentation" else read_synthesis
@@ -98,9 +113,10 @@ def read_labels(path: Path, case: Case, structures: Names) -> Output:
         When it cannot be read, lies on another grid, holds what is no whole number or a value without a name, or when
         the names do not fit the dataset.
     """
+    grid = truth_grid(case)
     with _refusing():
         labels = read_image(path, labels=True)
-        grid = _on_grid(labels, case, path)
+        _refuse_off_grid(labels, grid, path)
         voxels = np.asarray(compute(labels))
         names, remarks = _names(path, case)
         meeting = meet(names, case.dataset, structures, where=str(_names_file(path) or path))
@@ -118,11 +134,11 @@ def read_synthesis(path: Path, case: Case, structures: Names) -> Output:
         When it cannot be read, lies on another grid, has other channels, or holds what is not a finite number.
     """
     del structures
+    grid, target = truth_grid(case), open_image(truth_path(case))
     with _refusing():
         image = read_image(path)
-        grid = _on_grid(image, case, path)
+        _refuse_off_grid(image, grid, path)
         voxels = np.asarray(compute(image))
-        target = open_image(truth_path(case))
         if voxels.shape != target.shape:
             there, wanted = (channels_of(one) or 1 for one in (image, target))
             msg = f"{path}: the image has {there} channels and the target {wanted}; write as many"
@@ -131,12 +147,15 @@ def read_synthesis(path: Path, case: Case, structures: Names) -> Output:
             msg = f"{path}: an image holds whole or floating numbers, got {voxels.dtype}; write its intensities"
             raise OutputError(f"{msg} as float32")
         _refuse_unfinite(voxels, name=str(path))
+        if voxels.dtype.itemsize > 2 and voxels.dtype != np.float32:
+            # Types that not every reader knows, of numbers that float64 holds.
+            voxels = voxels.astype(np.float64)
     return Output(image_of(voxels, grid, unit="px"))
 
 
 def empty_labels(case: Case) -> Output:
     """Return the map that a failed segmentation counts as: background everywhere."""
-    grid = grid_of(open_image(truth_path(case)))
+    grid = truth_grid(case)
     return Output(image_of(np.zeros(grid.shape, np.uint8), grid, unit="px", kind="labels"))
 
 
@@ -150,13 +169,11 @@ def _refusing() -> Iterator[None]:
         raise OutputError(" ".join(str(error).split())) from error
 
 
-def _on_grid(image: xr.DataArray, case: Case, path: Path) -> Grid:
-    """Return the truth's grid; refuse an output on another one."""
-    own, grid = grid_of(image), grid_of(open_image(truth_path(case)))
+def _refuse_off_grid(image: xr.DataArray, grid: Grid, path: Path) -> None:
+    own = grid_of(image)
     if own.ndim != grid.ndim or not own.matches(grid, tolerance=TOLERANCE):
         msg = f"{path}: lies on another grid than the case's image; write it on the image's own: it has {said(own)}"
         raise OutputError(f"{msg}; the image has {said(grid)}")
-    return grid
 
 
 def _names_file(path: Path) -> Path | None:
@@ -183,9 +200,11 @@ def _recoded(voxels: npt.NDArray[Any], values: Mapping[int, int], *, name: str) 
         more = ", ..." if len(nameless) > 8 else ""
         msg = f"{name}: no name is given for the values {', '.join(map(str, nameless[:8]))}{more}; name every"
         raise OutputError(f"{msg} value of the map in {NAMES}")
+    widest = max(values.values(), default=0)
+    kind = next(one for one in (np.uint8, np.uint16, np.int32, np.int64) if widest <= np.iinfo(one).max)
     keys = np.concatenate(([0], there[there > 0]))
     labels = [0, *(values[int(key)] for key in keys[1:])]
-    return np.asarray(np.array(labels, dtype=np.min_scalar_type(max(labels)))[np.searchsorted(keys, plain)])
+    return np.asarray(np.array(labels, dtype=kind)[np.searchsorted(keys, plain)])
 
 
 def _refuse_unfinite(voxels: npt.NDArray[Any], *, name: str) -> None:

@@ -335,3 +335,14 @@ def test_two_outputs_of_one_case_are_refused(made, tmp_path):
     submission = score_outputs("mine", dataset, outputs=tmp_path / "outputs", roots=roots, machine="here")
     assert "has several outputs" in submission.cases[0].row.error.reason
     assert submission.cases[1].row.error is None
+
+
+@pytest.mark.parametrize("kind", [np.int32, np.uint32, np.uint64, np.float64])
+def test_labels_of_any_size_and_type_are_found(made, tmp_path, kind):
+    labels = {"1": "liver", "614454277": "kidneys"}
+    truth = np.where(TRUTH == 4, 614454277, TRUTH.astype(np.int64))
+    dataset, roots = made(truth, labels=labels)
+    path = tmp_path / "outputs" / "one" / "labels.ome.zarr"
+    store(path, truth.astype(kind), labels=kind is not np.float64)
+    row = Outputs(dataset, roots).score(corpus.case(dataset, "one", roots), path)
+    assert row.labels["dice"] == {"1": 1.0, "614454277": 1.0}

@@ -191,6 +191,45 @@ def test_an_empty_mask_leaves_nothing_and_says_so(scored):
     assert row.reasons["mae"] == "the mask is empty"
 
 
+def test_a_real_image_of_one_value_has_no_body_and_that_is_said(scored):
+    row, _ = scored(np.full(GRID.shape, 5.0, np.float32), rough(2))
+    assert row.metrics == {"mae": None, "psnr": None, "ssim": None}
+    assert set(row.reasons.values()) == {"the real image has one value, hence no body to look inside"}
+
+
+def test_the_channels_of_a_colour_image_are_averaged(tmp_path):
+    describe(tmp_path / "share", "synthesis", dimension=2, unit="px", masks=["mask"])
+    flat = Grid.of((20, 6))
+    case, colours = tmp_path / "corpus" / "made" / "one", np.stack([rough(seed, flat.shape) for seed in range(3)])
+    mask = np.ones(flat.shape, np.uint8)
+    store(case / "truth" / "target.ome.zarr", colours, grid=flat, unit="px")
+    store(case / "mask.ome.zarr", mask, labels=True, grid=flat, unit="px")
+    brighter = colours + np.array([1, 2, 6], np.float32)[:, None, None]
+    store(tmp_path / "outputs" / "one" / "image.ome.zarr", brighter, grid=flat, unit="px")
+    roots = resources.roots(share=tmp_path / "share", corpus=tmp_path / "corpus", results=tmp_path / "results")
+    dataset = corpus.dataset("made", roots)
+    path = tmp_path / "outputs" / "one" / "image.ome.zarr"
+    row = Outputs(dataset, roots).score(corpus.case(dataset, "one", roots), path)
+    assert row.metrics["mae"] == pytest.approx(3.0, abs=1e-5)
+    each = [
+        similarity.partial(one, other, mask == 1, dynamic_range=RANGE).mean
+        for one, other in zip(brighter, colours, strict=True)
+    ]
+    assert row.metrics["ssim"] == pytest.approx(np.mean(each), abs=1e-12)
+
+
+def test_a_case_without_its_target_is_to_be_built_again(made, tmp_path):
+    import shutil
+
+    from fidopt.errors import MissingError
+
+    dataset, roots = made(rough(1))
+    path = write_output(tmp_path / "outputs" / "one", rough(2))
+    shutil.rmtree(tmp_path / "corpus" / "made" / "one" / "truth" / "target.ome.zarr")
+    with pytest.raises(MissingError, match="build the case again: fidopt build made one"):
+        Outputs(dataset, roots).score(corpus.case(dataset, "one", roots), path)
+
+
 @pytest.mark.parametrize(
     ("image", "grid", "message"),
     [
