@@ -40,8 +40,8 @@ def explanation(
 
 def _because(dataset: Dataset, case: str, local: BuildRecord, known: Checksums, roots: Roots) -> str:
     """Return what was not the same when a case was recorded and when it was built here."""
-    if stale := _stale(dataset, case, local, roots):
-        return f"it was {stale} than the dataset's folder now has; build it again with --overwrite"
+    if other := stale(dataset, case, local, roots):
+        return f"it was {other} than the dataset's folder now has; build it again with --overwrite"
     then, now = known.libraries(case), dict(local.libraries)
     changed = [
         f"{name} {now.get(name, 'none')} (recorded with {then.get(name, 'none')})"
@@ -57,7 +57,7 @@ def _because(dataset: Dataset, case: str, local: BuildRecord, known: Checksums, 
     return "every library is of the recorded version, so that its inputs were others, or a library is not deterministic"
 
 
-def _stale(dataset: Dataset, case: str, local: BuildRecord, roots: Roots) -> str | None:
+def stale(dataset: Dataset, case: str, local: BuildRecord, roots: Roots) -> str | None:
     """Return what a case was built from that is another now, as far as it can be told; None of nothing."""
     from fidopt.alignment.headers import stored_alignment  # reads transforms, and loads what that needs
 

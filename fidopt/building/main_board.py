@@ -24,8 +24,11 @@ from typing import Literal
 from fidopt import corpus, results
 from fidopt.building.deformation import PAIR_TOLERANCE
 from fidopt.building.density import Density, density
+from fidopt.building.explanation import stale
+from fidopt.building.records import read_record
 from fidopt.corpus import Case
 from fidopt.descriptors.dataset import Dataset
+from fidopt.errors import MissingError
 from fidopt.resources import Roots
 
 Name = Literal["people", "dense", "room"]
@@ -102,9 +105,11 @@ def findings(dataset: Dataset, roots: Roots, *, progress: Report | None = None) 
     Raises
     ------
     MissingError
-        When its unregistered pairs are to be scored, and KonfAI is absent.
+        When its unregistered pairs are to be scored, and KonfAI is absent; or a case was built from something else
+        than the dataset's folder now has.
     """
     built = [corpus.case(dataset, name, roots) for name in dataset.cases if _is_built(dataset, name, roots)]
+    _refuse_stale(built, roots)
     whole = bool(built) and len(built) == len(dataset.cases)
     densities = [density(case) for case in built] if whole and _two(dataset) else []
     line = _unregistered(dataset, built if whole else [], roots, progress)
@@ -164,6 +169,19 @@ def room(dataset: Dataset, line: Unregistered | None) -> Finding:
         left += [tre >= SEVERAL * error] if error is not None else []
     said = f"unregistered ({line.source}) the pairs have {' and '.join(parts)}"
     return Finding("room", said, passed=any(left) if left else None, figures=figures)
+
+
+def _refuse_stale(built: Sequence[Case], roots: Roots) -> None:
+    """Refuse cases that were built from what is no longer there: their numbers are not the dataset's."""
+    for case in built:
+        local = read_record(case.dataset, case.name, roots)
+        other = stale(case.dataset, case.name, local, roots) if local else None
+        if other:
+            name = case.dataset.name
+            msg = (
+                f"{name}/{case.name} was {other} than the dataset's folder now has; build it again: fidopt build {name}"
+            )
+            raise MissingError(f"{msg} {case.name} --overwrite")
 
 
 def _is_built(dataset: Dataset, name: str, roots: Roots) -> bool:

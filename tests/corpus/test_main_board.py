@@ -15,7 +15,7 @@ from fidopt.building.density import Density
 from fidopt.building.main_board import Unregistered, dense, findings, people, room
 from fidopt.descriptors.base import parse
 from fidopt.descriptors.dataset import Dataset
-from fidopt.errors import UsageError
+from fidopt.errors import MissingError, UsageError
 from fidopt.results import Line
 
 TRUTH = {"grade": "expert", "by": "b", "checked": "c", "limits": "l", "labels": {"3": "bright"}}
@@ -204,6 +204,12 @@ def test_rows_of_the_zero_field_are_taken_where_they_are_of_the_same_files(built
     assert found.passed is False
     assert "in the rows of identity" in found.said
     assert found.figures["dice"] == pytest.approx(0.9)
+    script = corpus.dataset_folder("tiny", roots) / "prepare.py"
+    text = script.read_text()
+    script.write_text(text + "# changed")
+    with pytest.raises(MissingError, match=r"tiny/c0 was built from other inputs .*: fidopt build tiny c0 --overwrite"):
+        findings(dataset, roots)
+    script.write_text(text)
     # Rows of other files say nothing of these.
     points = corpus.case(dataset, "c0", roots).truth / "fixed_landmarks.csv"
     points.write_text(points.read_text() + "-5.0,-4.0,8.5\n")
