@@ -1,4 +1,4 @@
-"""One method on one case: its inputs staged, run.sh run, its field found, its cost measured."""
+"""One method on one case: its inputs staged, run.sh run, what it wrote found, its cost measured."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fidopt.corpus import Case
 from fidopt.descriptors.method import Method
 from fidopt.descriptors.rows import Failure
 from fidopt.runner.process import CannotStartError, Outcome, environment, supervise
-from fidopt.runner.staging import Inputs, stage
+from fidopt.runner.staging import Inputs, given, stage
 
 #: What FIDOPT_SEED is unless the caller says otherwise.
 SEED = 0
@@ -54,14 +54,15 @@ class Order:
 
 @dataclass(frozen=True)
 class RunResult:
-    """What a run left: a field, or why there is none.
+    """What a run left: a field, a label map or an image, or why there is none.
 
     Parameters
     ----------
     field
-        The displacement field's file, which goes when the run's folder does; None after a failure.
+        The file of what was asked for (a displacement field, of a segmentation a label map, of a synthesis an image),
+        which goes when the run's folder does; None after a failure.
     failure
-        Why there is no field.
+        Why there is none.
     time_s, peak_ram_mib, threads
         Wall time of run.sh, peak memory of its processes, and the threads it was given; None where it never started.
     log_tail
@@ -78,7 +79,7 @@ class RunResult:
 
 @contextmanager
 def run_case(order: Order, case: Case) -> Iterator[RunResult]:
-    """Run a method on a registration case, in a folder of the run's own that is deleted when the block ends.
+    """Run a method on a case, in a folder of the run's own that is deleted when the block ends.
 
     Parameters
     ----------
@@ -104,15 +105,20 @@ def run_case(order: Order, case: Case) -> Iterator[RunResult]:
 
 
 def told(order: Order, case: Case, inputs: Inputs) -> dict[str, str]:
-    """Return the variables a registration's run.sh is given, as the contract names them."""
+    """Return the variables a run.sh is given, as the contract names them."""
     dataset, method = case.dataset, order.method
     settings = method.variants[order.variant].settings if order.variant is not None else {}
+    modalities = {role: dataset.modalities[role] for role in given(dataset.task)}
+    if dataset.task == "registration":
+        own = {f"FIDOPT_{role.upper()}_MODALITY": modality for role, modality in modalities.items()}
+        own["FIDOPT_REGISTRATION"] = dataset.registration
+    else:
+        (modality,) = modalities.values()
+        own = {"FIDOPT_MODALITY": modality}
     return {
-        "FIDOPT_FIXED_MODALITY": dataset.modalities["fixed"],
-        "FIDOPT_MOVING_MODALITY": dataset.modalities["moving"],
+        **own,
         "FIDOPT_DIMENSION": str(dataset.dimension),
         "FIDOPT_UNIT": dataset.unit,
-        "FIDOPT_REGISTRATION": dataset.registration,
         "FIDOPT_THREADS": str(order.threads),
         "FIDOPT_SEED": str(SEED),
         "FIDOPT_DEVICE": order.device,
@@ -125,10 +131,10 @@ def told(order: Order, case: Case, inputs: Inputs) -> dict[str, str]:
 
 def _run(order: Order, case: Case, inputs: Inputs, scratch: Path) -> RunResult:
     variables = environment(told(order, case, inputs), threads=order.threads, hidden=order.hidden)
-    for name in ("FIDOPT_FIXED_MASK", "FIDOPT_MOVING_MASK"):
+    for name in ("FIDOPT_FIXED_MASK", "FIDOPT_MOVING_MASK", "FIDOPT_MASK"):
         if name.removeprefix("FIDOPT_").lower() not in inputs.masks:
             variables.pop(name, None)
-    words = ["bash", order.folder.resolve() / "run.sh", inputs.fixed, inputs.moving, scratch / "output"]
+    words = ["bash", order.folder.resolve() / "run.sh", *inputs.images.values(), scratch / "output"]
     try:
         outcome = supervise(
             [str(word) for word in words],
@@ -140,20 +146,22 @@ def _run(order: Order, case: Case, inputs: Inputs, scratch: Path) -> RunResult:
     except CannotStartError as error:
         reason = f"run.sh could not be started: {error}"
         return RunResult(None, Failure(stage="setup", reason=reason), None, None, order.threads, "")
-    field = _field(order.method, scratch / "output")
-    failure = _failure(order.method, outcome, field)
+    names = _names(order.method, case)
+    field = next((path for name in names if (path := scratch / "output" / name).exists()), None)
+    failure = _failure(order.method, outcome, field, wanted=names[0], registers=case.dataset.task == "registration")
     return RunResult(
         None if failure else field, failure, outcome.time_s, outcome.peak_ram_mib, order.threads, outcome.log
     )
 
 
-def _field(method: Method, output: Path) -> Path | None:
-    wanted = output / ("DVF.ome.zarr" if method.reads == "ome-zarr" else "DVF.nii.gz")
-    fallback = output / "DVF.nii.gz"
-    return next((path for path in (wanted, fallback) if path.exists()), None)
+def _names(method: Method, case: Case) -> tuple[str, ...]:
+    """Return what run.sh may write, the name it should have first."""
+    stem = {"registration": "DVF", "segmentation": "labels", "synthesis": "image"}[case.dataset.task]
+    store, file = f"{stem}.ome.zarr", f"{stem}.nii.gz"
+    return (store, file) if method.reads == "ome-zarr" else (file,)
 
 
-def _failure(method: Method, outcome: Outcome, field: Path | None) -> Failure | None:
+def _failure(method: Method, outcome: Outcome, field: Path | None, *, wanted: str, registers: bool) -> Failure | None:
     if outcome.timed_out:
         reason = f"run.sh was ended after {method.timeout_s} s, the method's time limit"
         return Failure(stage="timeout", reason=reason, log_tail=outcome.log)
@@ -161,8 +169,8 @@ def _failure(method: Method, outcome: Outcome, field: Path | None) -> Failure | 
         how = f"exit code {outcome.returncode}" if outcome.returncode > 0 else f"signal {-outcome.returncode}"
         return Failure(stage="run", reason=f"run.sh ended with {how}", log_tail=outcome.log)
     if field is None:
-        name = "DVF.ome.zarr" if method.reads == "ome-zarr" else "DVF.nii.gz"
-        return Failure(stage="field", reason=f"run.sh ended well but wrote no {name}", log_tail=outcome.log)
+        reason = f"run.sh ended well but wrote no {wanted}"
+        return Failure(stage="field" if registers else "output", reason=reason, log_tail=outcome.log)
     return None
 
 

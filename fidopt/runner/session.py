@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from fidopt import corpus, results
 from fidopt.corpus import Case
@@ -15,7 +15,7 @@ from fidopt.descriptors.dataset import Dataset
 from fidopt.descriptors.machine import Machine
 from fidopt.descriptors.method import Method
 from fidopt.descriptors.rows import Failure, Row
-from fidopt.errors import FidoptError
+from fidopt.errors import FidoptError, OutputError
 from fidopt.resources import Roots
 from fidopt.results import Line
 from fidopt.runner import environment, methods, previews
@@ -23,6 +23,7 @@ from fidopt.runner.case import Order, RunResult, run_case
 
 if TYPE_CHECKING:
     from blocks.transforms import DisplacementField
+    from fidopt.scoring.outputs import Output
 
 Again = Literal["failed", "all"]
 
@@ -41,12 +42,12 @@ class Scores(Protocol):
 
 
 class Scorer(Protocol):
-    """Reads a field as the contract has it, and scores it (None: the unregistered pair)."""
+    """Reads what a method wrote as the contract has it, and scores it (None: the unregistered pair, an empty map)."""
 
-    def read(self, path: Path, case: Case) -> DisplacementField:
-        """Return the field, or raise FieldError."""
+    def read(self, path: Path, case: Case) -> Any:  # noqa: ANN401 - what it reads it scores; nobody else looks at it
+        """Return the field, the label map or the image, or raise what it says is wrong with it."""
 
-    def score(self, case: Case, field: DisplacementField | None, *, workdir: Path) -> Scores:
+    def score(self, case: Case, field: Any, *, workdir: Path) -> Scores:  # noqa: ANN401 - what read returned
         """Return the case's metrics."""
 
 
@@ -64,6 +65,41 @@ class Evaluator:
         from fidopt.scoring.evaluation import score_case
 
         return score_case(case, field, workdir=workdir)
+
+
+class OutputEvaluator:
+    """The scorer of segmentations and syntheses.
+
+    Parameters
+    ----------
+    dataset
+        A segmentation or synthesis dataset.
+    roots
+        The folders to work in.
+    say
+        Told what a person should know.
+    """
+
+    def __init__(self, dataset: Dataset, roots: Roots, *, say: Callable[[str], None]) -> None:
+        from fidopt.scoring.output_submission import Outputs
+
+        self._outputs = Outputs(dataset, roots, say=say)
+
+    def read(self, path: Path, case: Case) -> Output:
+        """Return the label map or the image, or raise OutputError."""
+        output, failure = self._outputs.read_or_fail(case, path)
+        if output is None:
+            raise OutputError(failure.reason if failure else f"{path.name} cannot be read")
+        return output
+
+    def score(self, case: Case, field: Output | None, *, workdir: Path) -> Scores:
+        """Return the case's metrics."""
+        return self._outputs.measure(case, field, workdir=workdir)
+
+
+def scorer_of(dataset: Dataset, roots: Roots, *, say: Callable[[str], None]) -> Scorer:
+    """Return what scores the methods of a dataset's task."""
+    return Evaluator() if dataset.task == "registration" else OutputEvaluator(dataset, roots, say=say)
 
 
 @dataclass
@@ -148,7 +184,7 @@ def run_dataset(
     finished = Finished(line, kept=[case.name for case in wanted if case not in todo])
     if todo:
         order = _order(chosen, here, roots, say)
-        session = Session(order, dataset, line, checksums, scorer or Evaluator(), say)
+        session = Session(order, dataset, line, checksums, scorer or scorer_of(dataset, roots, say=say), say)
         _run_each(session, todo, finished, progress or (lambda done, total: None))
     return finished
 
@@ -194,7 +230,8 @@ def _run_and_score(session: Session, case: Case) -> Row:
     with run_case(session.order, case) as result, tempfile.TemporaryDirectory(prefix="fidopt-score-") as folder:
         if result.failure or result.field is None:
             return _failed(session, case, result, result.failure, folder=Path(folder))
-        stage: Literal["field", "score"] = "field"
+        registers = case.dataset.task == "registration"
+        stage: Literal["field", "output", "score"] = "field" if registers else "output"
         try:
             found = session.scorer.read(result.field, case)
             stage = "score"
@@ -203,17 +240,18 @@ def _run_and_score(session: Session, case: Case) -> Row:
             failure = Failure(stage=stage, reason=_sentence(error), log_tail=result.log_tail)
             return _failed(session, case, result, failure, folder=Path(folder))
         _keep_evaluation(session.line, scores)
-        _draw(session, case, found)
+        if registers:
+            _draw(session, case, found)
         return _row(session, result, scores, None)
 
 
 def _failed(session: Session, case: Case, result: RunResult, failure: Failure | None, *, folder: Path) -> Row:
-    """Return the row of a failure: its metrics are those of the unregistered pair, and it has no pictures."""
+    """Return the row of a failure: its metrics are those of the unregistered pair or an empty map; no pictures."""
     shutil.rmtree(session.line.previews(case.name), ignore_errors=True)
     try:
         scores = session.scorer.score(case, None, workdir=folder)
     except Exception as error:  # noqa: BLE001 - the row must be written all the same
-        session.say(f"{session.dataset.name}/{case.name}: the unregistered pair cannot be scored: {_sentence(error)}")
+        session.say(f"{session.dataset.name}/{case.name}: what stands for it cannot be scored: {_sentence(error)}")
         return _row(session, result, None, failure)
     _keep_evaluation(session.line, scores)
     return _row(session, result, scores, failure)
@@ -235,6 +273,8 @@ def _row(session: Session, result: RunResult, scores: Scores | None, failure: Fa
 def _keep_evaluation(line: Line, scores: Scores) -> None:
     from fidopt.images.atomic import written_whole
 
+    if not scores.evaluation:
+        return
     with written_whole(line.evaluation) as part:
         part.write_text(scores.evaluation, encoding="utf-8")
 

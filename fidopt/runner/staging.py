@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fidopt.corpus import Case
+from fidopt.descriptors.dataset import ROLES, Task
 from fidopt.descriptors.method import Method
 
 
@@ -18,28 +19,43 @@ class Inputs:
 
     Parameters
     ----------
-    fixed, moving
-        The images.
+    images
+        ``fixed`` and ``moving`` of a registration, ``image`` of a segmentation, ``source`` of a synthesis -> file, in
+        the order that run.sh takes them.
     masks
-        ``fixed_mask`` or ``moving_mask`` -> file, those that the dataset allows and the method takes.
+        ``fixed_mask``, ``moving_mask`` or ``mask`` -> file, those that the dataset allows and the method takes.
     """
 
-    fixed: Path
-    moving: Path
+    images: dict[str, Path]
     masks: dict[str, Path] = field(default_factory=dict)
+
+    @property
+    def fixed(self) -> Path:
+        """The fixed image of a registration."""
+        return self.images["fixed"]
+
+    @property
+    def moving(self) -> Path:
+        """The moving image of a registration."""
+        return self.images["moving"]
+
+
+def given(task: Task) -> tuple[str, ...]:
+    """Return the images of a case that a method is given: all but the target of a synthesis, which is its truth."""
+    return tuple(role for role in ROLES[task] if role != "target")
 
 
 def stage(case: Case, method: Method, folder: Path) -> Inputs:
-    """Copy a registration case's images, and the masks the method takes, into ``folder``.
+    """Copy the images of a case that a method is given, and the masks it takes, into ``folder``.
 
     A method that reads OME-Zarr gets the stores as they are, those of a large dataset by hard links where that is
     possible: a copy of a terabyte would take longer than the method, and a symbolic link would show where the truth
     lies. Another gets NIfTI, of a large dataset at the finest level that it can hold.
     """
     allowed = {str(name): path for name, path in case.masks().items() if name in method.masks}
-    sources = {"fixed": case.fixed, "moving": case.moving, **allowed}
-    copies = {name: _copy(path, folder / name, method, case) for name, path in sources.items()}
-    return Inputs(copies["fixed"], copies["moving"], {name: copies[name] for name in allowed})
+    sources = {role: case.folder / f"{role}.ome.zarr" for role in given(case.dataset.task)}
+    images = {name: _copy(path, folder / name, method, case) for name, path in sources.items()}
+    return Inputs(images, {name: _copy(path, folder / name, method, case) for name, path in allowed.items()})
 
 
 def level_for(path: Path, method: Method) -> int:
