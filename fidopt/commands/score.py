@@ -147,7 +147,9 @@ def _table(submission: Submission, *, unit: str) -> Folded:
     if len(rows) > 1:
         rows.append(["mean", *_cells(_means(submission.cases), metrics)])
     line = submission.line
-    return Folded(f"{line.method} on {line.dataset} (distances in {unit})", ["case", *metrics], rows)
+    measured = any(metric.split("_")[0] in {"hd95", "tre"} for metric in metrics)
+    title = f"{line.method} on {line.dataset}" + (f" (distances in {unit})" if measured else "")
+    return Folded(title, ["case", *metrics], rows)
 
 
 def _cells(values: Mapping[str, float | None], metrics: list[str]) -> list[str]:

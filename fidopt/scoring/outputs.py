@@ -30,6 +30,8 @@ ENDINGS = (
 )  # fmt: skip
 #: What is written for a case, by task.
 STEMS = {"segmentation": "labels", "synthesis": "image"}
+#: Values below it are looked up in a table as long, which needs no memory beside the map.
+_TABLE = 1 << 16
 #: The names of a label map's values.
 NAMES = "labels.json"
 
@@ -119,7 +121,7 @@ def read_labels(path: Path, case: Case, structures: Names) -> Output:
         _refuse_off_grid(labels, grid, path)
         voxels = np.asarray(compute(labels))
         names, remarks = _names(path, case)
-        meeting = meet(names, case.dataset, structures, where=str(_names_file(path) or path))
+        meeting = meet(names, case.dataset, structures, where=str(_names_file(path, case) or path))
         remarks += [f"{name!r} is no structure of {case.dataset.name} and is left out" for name in meeting.unasked]
         recoded = _recoded(voxels, meeting.values, name=str(path))
     return Output(image_of(recoded, grid, unit="px", kind="labels"), tuple(remarks))
@@ -176,13 +178,16 @@ def _refuse_off_grid(image: xr.DataArray, grid: Grid, path: Path) -> None:
         raise OutputError(f"{msg}; the image has {said(grid)}")
 
 
-def _names_file(path: Path) -> Path | None:
-    return next((one for one in (path.with_name(NAMES), path.parents[1] / NAMES) if one.is_file()), None)
+def _names_file(path: Path, case: Case) -> Path | None:
+    """Return the file of a map's names: beside it, or above the case's own folder, where it serves all cases."""
+    folder = path.absolute().parent
+    places = [folder, folder.parent] if folder.name == case.name else [folder]
+    return next((place / NAMES for place in places if (place / NAMES).is_file()), None)
 
 
 def _names(path: Path, case: Case) -> tuple[dict[int, str], list[str]]:
     """Return the names of a map's values, and what to say of them."""
-    file = _names_file(path)
+    file = _names_file(path, case)
     if file is not None:
         return {int(value): name for value, name in load(OutputNames, file).root.items()}, []
     own = {int(value): name for value, name in case.dataset.truth.labels.items()}
@@ -204,7 +209,12 @@ def _recoded(voxels: npt.NDArray[Any], values: Mapping[int, int], *, name: str) 
     kind = next(one for one in (np.uint8, np.uint16, np.int32, np.int64) if widest <= np.iinfo(one).max)
     keys = np.concatenate(([0], there[there > 0]))
     labels = [0, *(values[int(key)] for key in keys[1:])]
-    return np.asarray(np.array(labels, dtype=kind)[np.searchsorted(keys, plain)])
+    new = np.array(labels, dtype=kind)
+    if keys[-1] >= _TABLE:
+        return np.asarray(new[np.searchsorted(keys, plain)])
+    table = np.zeros(int(keys[-1]) + 1, dtype=kind)
+    table[keys] = new
+    return table[plain]
 
 
 def _refuse_unfinite(voxels: npt.NDArray[Any], *, name: str) -> None:

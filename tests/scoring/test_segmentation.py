@@ -11,7 +11,7 @@ import yaml
 from scipy import ndimage
 
 from blocks.grid import Grid
-from fidopt import corpus, resources
+from fidopt import corpus, resources, score
 from fidopt.errors import UsageError
 from fidopt.results import read_rows
 from fidopt.scoring.output_submission import Outputs, score_outputs
@@ -335,6 +335,15 @@ def test_two_outputs_of_one_case_are_refused(made, tmp_path):
     submission = score_outputs("mine", dataset, outputs=tmp_path / "outputs", roots=roots, machine="here")
     assert "has several outputs" in submission.cases[0].row.error.reason
     assert submission.cases[1].row.error is None
+
+
+def test_names_of_another_folder_are_not_taken_and_a_bare_name_will_do(made, tmp_path, monkeypatch):
+    _, roots = made()
+    path = write_output(tmp_path / "elsewhere", TRUTH)
+    (tmp_path / "labels.json").write_text('{"1": "spleen", "4": "aorta"}')
+    monkeypatch.chdir(path.parent)
+    row = score("made", "one", path.name, roots=roots)
+    assert row.metrics["dice"] == 1.0
 
 
 @pytest.mark.parametrize("kind", [np.int32, np.uint32, np.uint64, np.float64])
