@@ -39,7 +39,13 @@ def test_t_of_x_the_moved_header_and_the_landmarks_agree_to_a_billionth_on_obliq
     index = random.uniform(-0.5, 27, (50, 3))
     image = image_of(random.integers(0, 9, grid.shape).astype(np.int16), grid)
     contents = Contents(
-        {"fixed": image, "moving": image, "truth/moving_labels_x": image, "truth/moving_ignore": image},
+        {
+            "fixed": image,
+            "moving": image,
+            "moving_mask": image,
+            "truth/moving_labels_x": image,
+            "truth/moving_ignore": image,
+        },
         {"truth/fixed_landmarks": grid.world(index), "truth/moving_landmarks": grid.world(index)},
     )
     moved = aligned_contents(contents, transform)
@@ -47,7 +53,7 @@ def test_t_of_x_the_moved_header_and_the_landmarks_agree_to_a_billionth_on_obliq
     # The voxel that lay at y = T(x) lies at x now, and so does the landmark that was on it.
     assert np.abs(transform.points(new.world(index)) - grid.world(index)).max() < 1e-9
     assert np.abs(moved.points["truth/moving_landmarks"] - new.world(index)).max() < 1e-9
-    for entry in ("moving", "truth/moving_labels_x", "truth/moving_ignore"):
+    for entry in ("moving", "moving_mask", "truth/moving_labels_x", "truth/moving_ignore"):
         assert grid_of(moved.images[entry]) == new
         assert np.shares_memory(moved.images[entry].values, image.values)
         assert (new.shape, new.spacing) == (grid.shape, grid.spacing)
