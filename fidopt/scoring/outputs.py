@@ -214,7 +214,7 @@ def _recoded(voxels: npt.NDArray[Any], values: Mapping[int, int], *, name: str) 
         return np.asarray(new[np.searchsorted(keys, plain)])
     table = np.zeros(int(keys[-1]) + 1, dtype=kind)
     table[keys] = new
-    return table[plain]
+    return np.asarray(table[plain])
 
 
 def _refuse_unfinite(voxels: npt.NDArray[Any], *, name: str) -> None:
