@@ -9,8 +9,9 @@ dense
     other tasks ten test cases are asked: each structure is scored where it is, and every voxel of a target.
 room
     The unregistered pairs' mean Dice is under 0.8, or their mean landmark error is three times the truth's own or more
-    (truth.error_mm; of a known deformation next to nothing; else the diagonal of the fixed image's voxel stands for
-    it). Nothing is asked of other tasks, where nothing is scored without a method.
+    (truth.error_mm; of a known deformation next to nothing; else half the diagonal of the fixed image's voxel stands
+    for it, by which a point placed to the nearest voxel may err). Nothing is asked of other tasks, where nothing is
+    scored without a method.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ class Unregistered:
     source
         Where the numbers come from, in words.
     voxel
-        Mean diagonal of the fixed images' voxels; None where they are not built.
+        Mean half diagonal of the fixed images' voxels; None where they are not built.
     """
 
     means: Mapping[str, float]
@@ -219,7 +220,10 @@ def _error(dataset: Dataset, line: Unregistered) -> tuple[float | None, str]:
     if line.voxel is not None and dataset.warp:
         return PAIR_TOLERANCE * line.voxel, f"the error of a truth that is exact {several}"
     if line.voxel is not None:
-        return line.voxel, f"the voxel's diagonal of {line.voxel:.3g}, the truth's own error not being known {several}"
+        return (
+            line.voxel,
+            f"half the voxel's diagonal, {line.voxel:.3g}, the truth's own error not being known {several}",
+        )
     return None, "of which nobody knows how much is the truth's own (truth.error_mm)"
 
 
@@ -234,7 +238,7 @@ def _unregistered(
         left = {name: getattr(legacy.left, name) for name in _ranked(dataset)} if legacy else {}
         means = {name: spread[0] for name, spread in left.items() if spread is not None}
         return Unregistered(means, "as recorded of an older build's alignment") if means else None
-    voxel = fmean(math.hypot(*case.fixed_grid().spacing) for case in built)
+    voxel = fmean(math.hypot(*case.fixed_grid().spacing) / 2 for case in built)
     rows = _rows(dataset, roots)
     if rows is not None:
         return Unregistered(_means(dataset, rows), f"in the rows of {_UNREGISTERED}", voxel)

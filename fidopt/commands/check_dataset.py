@@ -29,8 +29,8 @@ def check_dataset(
 
     Three checks, each with its numbers. *people*: they made or verified the truth (graded expert or semi-automatic).
     *dense*: ten test cases, and a median of ten landmark pairs a case or labels whose box covers a third of the body.
-    *room*: the unregistered pairs' mean Dice is under 0.8, or their landmark error three times the truth's own (the
-    voxel's diagonal, where that is not known).
+    *room*: the unregistered pairs' mean Dice is under 0.8, or their landmark error three times the truth's own (half
+    the voxel's diagonal, where that is not known).
 
     Labels and landmarks are those of the built cases; the unregistered pairs are the rows of `identity`, where there
     are any of the same files, else they are scored now. Before a dataset is built, only what its descriptor says is

@@ -118,7 +118,7 @@ def test_before_a_dataset_is_built_too_few_cases_are_known_to_be_too_few(dataset
         ({"dice": 0.9, "tre": 2.9}, {"error_mm": 1.0}, False),
         ({"dice": 0.9, "tre": 3.0}, {"error_mm": 1.0}, True),
         ({"tre": 3.0}, {"error_mm": 1.1}, False),
-        # The voxel's diagonal of 2 stands for an error that is not known.
+        # Half the voxel's diagonal, 2, stands for an error that is not known.
         ({"tre": 6.1}, {}, True),
         ({"tre": 5.9}, {}, False),
     ],
@@ -185,7 +185,7 @@ def test_the_unregistered_pairs_are_scored_as_the_scorer_scores_them(built):
     assert [one.passed for one in found.values()] == [True, True, True]
     assert found["room"].figures["dice"] == pytest.approx(0.5)
     assert found["room"].figures["tre"] == pytest.approx(2.0)
-    assert found["room"].figures["error"] == pytest.approx(3**0.5)
+    assert found["room"].figures["error"] == pytest.approx(3**0.5 / 2)
     assert found["dense"].figures["pairs"] == 12
     assert found["dense"].figures["covered"] > 0.9
     assert "scored as the field that moves nothing" in found["room"].said
