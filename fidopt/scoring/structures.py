@@ -12,7 +12,7 @@ from fidopt.descriptors.structures import Structures
 from fidopt.errors import OutputError
 
 #: How alike an unknown name and one that is missing must be for the one to be taken as a misspelling of the other.
-ALIKE = 0.85
+ALIKE = 0.8
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import warnings
 
@@ -12,9 +13,11 @@ from scipy import ndimage
 
 from blocks.grid import Grid
 from fidopt import corpus, resources, score
-from fidopt.errors import UsageError
+from fidopt.errors import OutputError, UsageError
 from fidopt.results import read_rows
 from fidopt.scoring.output_submission import Outputs, score_outputs
+from fidopt.scoring.outputs import read_output
+from fidopt.scoring.structures import Names
 from tests.scoring.made import GRID, LABELS, boxes, describe, store, write_output
 
 pytest.importorskip("konfai", reason="KonfAI is not installed")
@@ -226,6 +229,7 @@ def other_grid(case):
         (TRUTH, {"1": "liver", "4": "liver"}, GRID, "1 and 4 are both named liver; give a structure one value"),
         (TRUTH, {"1": "esophagus", "4": "oesophagus"}, GRID, "esophagus and oesophagus, which are one structure"),
         (TRUTH, {"1": "liver", "4": "kidnys"}, GRID, "did you mean 'kidneys'"),
+        (TRUTH, {"1": "lever", "4": "kidneys"}, GRID, "did you mean 'liver'"),
         (TRUTH, {"1": "liver"}, GRID, "no name is given for the values 4"),
         (TRUTH, {"1": "spleen", "4": "aorta"}, GRID, "none of spleen, aorta is a structure of made"),
         (TRUTH, {"0": "background", "1": "liver", "4": "kidneys"}, GRID, "0: is the background"),
@@ -355,3 +359,33 @@ def test_labels_of_any_size_and_type_are_found(made, tmp_path, kind):
     store(path, truth.astype(kind), labels=kind is not np.float64)
     row = Outputs(dataset, roots).score(corpus.case(dataset, "one", roots), path)
     assert row.labels["dice"] == {"1": 1.0, "614454277": 1.0}
+
+
+@pytest.mark.parametrize("part", ["cut", "bits", "header", "names"])
+def test_a_damaged_output_is_refused_or_read_right_and_never_otherwise_in_silence(made, tmp_path, part):
+    dataset, roots = made()
+    case, names = corpus.case(dataset, "one", roots), Names(corpus.structures(roots))
+    path = write_output(tmp_path / "outputs" / "one", TRUTH, LABELS)
+    whole, text, rng = path.read_bytes(), (path.parent / "labels.json").read_bytes(), np.random.default_rng(3)
+    refused = 0
+    for _ in range(40):
+        file, names_file = bytearray(whole), bytearray(text)
+        if part == "cut":
+            file = file[: rng.integers(1, len(file))]
+        elif part == "bits":
+            file[rng.integers(10, len(file))] ^= 1 << rng.integers(8)
+        elif part == "header":
+            plain = bytearray(gzip.decompress(whole))
+            plain[rng.integers(348)] ^= 1 << rng.integers(8)
+            file = gzip.compress(bytes(plain))
+        else:
+            names_file[rng.integers(len(names_file))] = rng.integers(32, 127)
+        path.write_bytes(bytes(file))
+        (path.parent / "labels.json").write_bytes(bytes(names_file))
+        try:
+            output = read_output(path, case, names)
+        except OutputError:
+            refused += 1
+            continue
+        assert output.remarks or np.array_equal(output.image.values, TRUTH)
+    assert refused > 10
