@@ -44,6 +44,7 @@ def score(shared_data, folder, monkeypatch, capsys):
     return _score
 
 
+@pytest.mark.timeout(1800)  # a minute alone, many beside other work
 def test_the_neck_gives_all_thirty_published_dice_and_the_figures_of_case_90(score, shared_data, folder, capsys):
     def outputs():
         script = corpus.dataset_folder(NECK, resources.roots()) / "outputs.py"
