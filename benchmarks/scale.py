@@ -51,7 +51,7 @@ AXES = ("z", "y", "x")
 #: Voxels between the control points of the spline, and the standard deviation of its coefficients in voxels.
 CELL, BEND = 64, 3.0
 #: Voxels a side of the part that is compared with the warp in memory.
-COMPARED = 640
+COMPARED = 1024
 
 
 @dataclass
@@ -161,6 +161,8 @@ def at_sizes(sizes: Sequence[float], folder: Path, *, workers: int, memory: str)
         # The kernels are compiled, and the workers' pools filled, before anything is measured.
         small, out = Grid.of(shape_of(1 / 8)), folder / "warped.ome.zarr"
         blocks.write_image(out, blocks.warp(open_image(folder / "moving.ome.zarr"), transform, small), client=client)
+        few = open_image(folder / "labels.ome.zarr")[small.region.slices]
+        client.compute(blocks.overlap(few, few)).result()
         for size in sizes:
             grid = Grid.of(tuple(min(a, b) for a, b in zip(shape_of(size), whole, strict=True)))
             voxels, image = math.prod(grid.shape), open_image(folder / "moving.ome.zarr")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import locale
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,6 +12,17 @@ import pytest
 from tests.remote import Objects, serving
 
 SHARED = Path(os.environ.get("FIDOPT_TEST_SHARED", Path(__file__).resolve().parents[2] / "shared"))
+
+
+#: What a test starts with: one that writes DICOM would leave the whole process, and its children's text, in ASCII.
+LOCALE = locale.setlocale(locale.LC_ALL)
+
+
+@pytest.fixture(autouse=True)
+def own_locale() -> Iterator[None]:
+    """Give the process's locale back after every test."""
+    yield
+    locale.setlocale(locale.LC_ALL, LOCALE)
 
 
 def _lookup(folder: str) -> Callable[[str], Path]:

@@ -13,7 +13,7 @@ COUNT = 1001
 
 def main(image: str, out: str) -> None:
     """Read ``image`` and write its quantiles to ``out``."""
-    values = sitk.GetArrayViewFromImage(sitk.ReadImage(image))
+    values = sitk.GetArrayFromImage(sitk.ReadImage(image))
     Path(out).write_text(json.dumps(np.quantile(values, np.linspace(0, 1, COUNT)).tolist()), encoding="utf-8")
 
 
