@@ -10,7 +10,7 @@ demo: $(VENV)/.demo          ## two small real datasets through the whole house,
 	$(BIN)/fidopt demo
 
 test: $(VENV)/.dev lint      ## what has to pass before every commit
-	$(BIN)/python -m pytest -q -m "not slow"
+	$(BIN)/python -m pytest -q -m "not slow" -n auto --maxprocesses 4 --dist loadfile
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
