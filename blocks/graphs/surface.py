@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,34 +16,29 @@ from blocks.region import Region
 
 #: Bytes that the labels in work at once may take, unless it is said otherwise.
 MEMORY_BYTES = 1 << 30
-
-
 #: What is asked of one label's distances.
 Measure = Callable[[surface.SurfaceDistances], float]
 
 
-def hausdorff(
+def measured(
     fixed: Labels,
     warped: Labels,
+    measures: Mapping[int, Sequence[Measure]],
     *,
-    ids: Sequence[int],
     steps: Sequence[float],
-    percent: float = 95.0,
     memory_bytes: int = MEMORY_BYTES,
     threads: int = CPU_COUNT,
 ) -> Iterator[dict[int, Any]]:
-    """Yield the Hausdorff distances of labels as lazy values, a batch of labels at a time.
+    """Yield what is asked of the surfaces of labels as lazy values, a batch of labels at a time.
 
     Parameters
     ----------
     fixed, warped
         Label maps of one shape in memory, ([z,] y, x).
-    ids
-        The labels.
+    measures
+        Label -> what is asked of it; its distances are computed once, whatever their number.
     steps
         Distance between neighbouring voxels along each array axis, in array order.
-    percent
-        Of the area-weighted directed distances.
     memory_bytes
         What the labels of a batch may take together while ``threads`` of them are in work; a label that needs more is
         in work alone.
@@ -54,48 +48,9 @@ def hausdorff(
     Yields
     ------
     dict of int to Delayed
-        Label -> its distance in the unit of ``steps``, None where either map lacks it: to be computed batch by batch,
-        the largest labels first.
+        Label -> the tuple of its measures in the unit of ``steps``, None where either map lacks it: to be computed
+        batch by batch, the largest labels first.
     """
-    measures = dict.fromkeys(ids, partial(surface.hausdorff, percent=percent))
-    return _measured(fixed, warped, measures, steps=steps, memory_bytes=memory_bytes, threads=threads)
-
-
-def surface_dice(
-    fixed: Labels,
-    warped: Labels,
-    *,
-    tolerances: Mapping[int, float],
-    steps: Sequence[float],
-    memory_bytes: int = MEMORY_BYTES,
-    threads: int = CPU_COUNT,
-) -> Iterator[dict[int, Any]]:
-    """Yield the surface Dice of labels as lazy values, a batch of labels at a time.
-
-    Parameters
-    ----------
-    tolerances
-        Label -> the distance within which two surfaces agree, in the unit of ``steps``. The others as in
-        :func:`hausdorff`.
-
-    Yields
-    ------
-    dict of int to Delayed
-        Label -> its surface Dice, None where either map lacks it.
-    """
-    measures = {label: partial(surface.surface_dice, tolerance=far) for label, far in tolerances.items()}
-    return _measured(fixed, warped, measures, steps=steps, memory_bytes=memory_bytes, threads=threads)
-
-
-def _measured(
-    fixed: Labels,
-    warped: Labels,
-    measures: Mapping[int, Measure],
-    *,
-    steps: Sequence[float],
-    memory_bytes: int,
-    threads: int,
-) -> Iterator[dict[int, Any]]:
     first, second = common_type(fixed, warped)
     boxes = dict(zip(measures, surface.boxes(first, second, ids=list(measures)), strict=True))
     costs = {label: label_bytes(box, itemsize=first.dtype.itemsize) for label, box in boxes.items()}
@@ -105,8 +60,8 @@ def _measured(
         if not batch:
             # All that follow need less: as many as fit now fit later too.
             width = max(1, min(threads, memory_bytes // max(costs[label], 1)))
-        box = boxes[label].slices
-        batch[label] = delayed(_measure, pure=False)(first[box], second[box], label, tuple(steps), measures[label])
+        box, asked = boxes[label].slices, tuple(measures[label])
+        batch[label] = delayed(_measure, pure=False)(first[box], second[box], label, tuple(steps), asked)
         if len(batch) == width < threads:
             yield batch
             batch = {}
@@ -120,6 +75,8 @@ def label_bytes(box: Region, *, itemsize: int) -> int:
     return surface_bytes(corners, voxels=2 * box.size * itemsize)
 
 
-def _measure(fixed: Labels, warped: Labels, label: int, steps: tuple[float, ...], measure: Measure) -> float | None:
+def _measure(
+    fixed: Labels, warped: Labels, label: int, steps: tuple[float, ...], measures: tuple[Measure, ...]
+) -> tuple[float, ...] | None:
     distances = surface.surface_distances(fixed, warped, label=label, steps=steps)
-    return None if distances is None else measure(distances)
+    return None if distances is None else tuple(measure(distances) for measure in measures)

@@ -6,16 +6,14 @@ KonfAI and torch: only the evaluator imports it.
 """
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from konfai.metric.measure.base import Criterion, CriterionWithAttribute
 from konfai.utils.dataset import Attribute
 
-from blocks.execute import compute
-from blocks.graphs.surface import hausdorff
 from blocks.kernels import jacobian, overlap
 from fidopt.scoring.regularity import Inside, Question, answer
-from fidopt.scoring.tensors import Number, Values, grid_in, number, values, voxels
+from fidopt.scoring.surfaces import Hausdorff, ask, will_ask
+from fidopt.scoring.tensors import Number, Values, counted, grid_in, held, number, values, voxels
 
 # Annotations stay real objects here: KonfAI reads them to bind a criterion's arguments.
 
@@ -38,11 +36,12 @@ class _LabelCriterion(CriterionWithAttribute):  # type: ignore[misc]  # KonfAI's
         super().__init__()
         self.labels = labels
 
-    def counts(self, warped: npt.NDArray[np.integer], fixed: torch.Tensor, moving: torch.Tensor) -> overlap.LabelCounts:
+    def counts(self, warped: torch.Tensor, fixed: torch.Tensor, moving: torch.Tensor) -> overlap.LabelCounts:
         """Count the voxels of the labels to score."""
-        held = np.intersect1d(overlap.distinct(voxels(fixed)), overlap.distinct(voxels(moving)))
-        wanted = held if self.labels is None else np.intersect1d(held, self.labels)
-        return overlap.partial(voxels(fixed), warped).select(int(label) for label in wanted)
+        counts = counted(fixed, warped)
+        there = np.intersect1d(counts.ids[counts.fixed > 0], held(moving))
+        wanted = there if self.labels is None else np.intersect1d(there, self.labels)
+        return counts.select(int(label) for label in wanted)
 
 
 class Dice(_LabelCriterion):
@@ -53,7 +52,7 @@ class Dice(_LabelCriterion):
     def forward(self, output: torch.Tensor, *targets: torch.Tensor, attributes: list[list[Attribute]]) -> Values:
         """Return each label's Dice."""
         del attributes
-        counts = self.counts(voxels(output), targets[0], targets[1])
+        counts = self.counts(output, targets[0], targets[1])
         return values(dict(zip(counts.ids.tolist(), overlap.dice(counts).tolist(), strict=True)))
 
 
@@ -63,7 +62,7 @@ class LabelsLost(_LabelCriterion):
     def forward(self, output: torch.Tensor, *targets: torch.Tensor, attributes: list[list[Attribute]]) -> Number:
         """Return the number of labels without a voxel left."""
         del attributes
-        counts = self.counts(voxels(output), targets[0], targets[1])
+        counts = self.counts(output, targets[0], targets[1])
         return number(float(np.count_nonzero(counts.warped == 0)))
 
 
@@ -81,16 +80,17 @@ class HD95(_LabelCriterion):
     def __init__(self, labels: list[int] | None = None, percent: float = 95.0) -> None:
         super().__init__(labels)
         self.percent = percent
+        will_ask(self)
+
+    def measure(self, label: int) -> Hausdorff | None:
+        """Return what is asked of a label's distances."""
+        return Hausdorff(self.percent) if self.labels is None or label in self.labels else None
 
     def forward(self, output: torch.Tensor, *targets: torch.Tensor, attributes: list[list[Attribute]]) -> Values:
         """Return each label's distance, NaN for a label that the warp erased."""
-        fixed, warped = voxels(targets[0]), voxels(output)
-        steps = grid_in(fixed.shape, attributes[0][0]).spacing[::-1]
-        counts = self.counts(warped, targets[0], targets[1])
-        found: dict[int, float | None] = dict.fromkeys(counts.ids.tolist())
-        for batch in hausdorff(fixed, warped, ids=list(found), steps=steps, percent=self.percent):
-            found |= compute(batch)
-        return values(found)
+        steps = grid_in(voxels(targets[0]).shape, attributes[0][0]).spacing[::-1]
+        counts = self.counts(output, targets[0], targets[1])
+        return values(ask(self, counts.ids.tolist(), targets[0], output, steps=steps))
 
 
 class TREPercentile(Criterion):  # type: ignore[misc]  # KonfAI's types are not read

@@ -11,10 +11,9 @@ import torch
 from konfai.metric.measure.base import CriterionWithAttribute
 from konfai.utils.dataset import Attribute
 
-from blocks.execute import compute
-from blocks.graphs.surface import hausdorff, surface_dice
 from blocks.kernels import overlap
-from fidopt.scoring.tensors import Number, Values, grid_in, number, values, voxels
+from fidopt.scoring.surfaces import Hausdorff, Near, ask, will_ask
+from fidopt.scoring.tensors import Number, Values, counted, grid_in, number, values, voxels
 
 # Annotations stay real objects here: KonfAI reads them to bind a criterion's arguments.
 
@@ -34,7 +33,7 @@ class _StructureCriterion(CriterionWithAttribute):  # type: ignore[misc]  # Konf
 
     def counts(self, output: torch.Tensor, truth: torch.Tensor) -> overlap.LabelCounts:
         """Count the voxels of the structures that one of the maps holds; the truth's are ``fixed``."""
-        counts = overlap.partial(voxels(truth), voxels(output)).select(self.labels)
+        counts = counted(truth, output).select(self.labels)
         held = (counts.fixed > 0) | (counts.warped > 0)
         return counts.select(int(label) for label in counts.ids[held])
 
@@ -69,14 +68,16 @@ class HD95(_StructureCriterion):
     def __init__(self, labels: list[int], percent: float = 95.0) -> None:
         super().__init__(labels)
         self.percent = percent
+        will_ask(self)
+
+    def measure(self, label: int) -> Hausdorff | None:
+        """Return what is asked of a structure's distances."""
+        return Hausdorff(self.percent) if label in self.labels else None
 
     def forward(self, output: torch.Tensor, *targets: torch.Tensor, attributes: list[list[Attribute]]) -> Values:
         """Return each structure's distance, NaN for one that was missed or invented."""
-        found: dict[int, float | None] = dict.fromkeys(self.counts(output, targets[0]).ids.tolist())
         steps = self.steps(targets[0], attributes)
-        for batch in hausdorff(voxels(targets[0]), voxels(output), ids=list(found), steps=steps, percent=self.percent):
-            found |= compute(batch)
-        return values(found)
+        return values(ask(self, self.counts(output, targets[0]).ids.tolist(), targets[0], output, steps=steps))
 
 
 class SurfaceDice(_StructureCriterion):
@@ -95,14 +96,16 @@ class SurfaceDice(_StructureCriterion):
     def __init__(self, labels: list[int], tolerances: list[float]) -> None:
         super().__init__(labels)
         self.tolerances = dict(zip(labels, tolerances, strict=True))
+        will_ask(self)
+
+    def measure(self, label: int) -> Near | None:
+        """Return what is asked of a structure's distances."""
+        return Near(self.tolerances[label]) if label in self.tolerances else None
 
     def forward(self, output: torch.Tensor, *targets: torch.Tensor, attributes: list[list[Attribute]]) -> Values:
         """Return each structure's surface Dice."""
-        found: dict[int, float | None] = dict.fromkeys(self.counts(output, targets[0]).ids.tolist())
-        wanted = {label: self.tolerances[label] for label in found}
         steps = self.steps(targets[0], attributes)
-        for batch in surface_dice(voxels(targets[0]), voxels(output), tolerances=wanted, steps=steps):
-            found |= compute(batch)
+        found = ask(self, self.counts(output, targets[0]).ids.tolist(), targets[0], output, steps=steps)
         return values({label: 0.0 if value is None else value for label, value in found.items()})
 
 

@@ -2,6 +2,7 @@
 
 import threading
 import tracemalloc
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,6 +11,8 @@ from blocks.execute import compute
 from blocks.graphs import surface as graph
 from blocks.kernels import surface
 from blocks.region import Region
+
+HD95 = (surface.hausdorff,)
 
 
 def _maps(shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
@@ -26,14 +29,14 @@ def test_every_label_has_the_kernels_distance_whatever_the_memory(shape, memory)
     fixed, warped = _maps(shape)
     steps = (0.9, 1.7, 3.1)[: len(shape)]
     ids = [int(label) for label in np.unique(fixed)] + [99999]
-    got: dict[int, float | None] = {}
-    for batch in graph.hausdorff(fixed, warped, ids=ids, steps=steps, memory_bytes=memory):
+    got: dict[int, tuple[float, ...] | None] = {}
+    for batch in graph.measured(fixed, warped, dict.fromkeys(ids, HD95), steps=steps, memory_bytes=memory):
         got |= compute(batch)
     assert sorted(got) == sorted(ids)
     assert got[99999] is None
     for label in ids[:-1]:
         whole = surface.surface_distances(fixed, warped, label=label, steps=steps)
-        assert got[label] == pytest.approx(surface.hausdorff(whole), abs=1e-12)
+        assert got[label] == pytest.approx((surface.hausdorff(whole),), abs=1e-12)
 
 
 def test_the_largest_labels_are_in_work_alone_and_the_rest_side_by_side():
@@ -42,7 +45,8 @@ def test_the_largest_labels_are_in_work_alone_and_the_rest_side_by_side():
     for label in range(2, 9):
         fixed[50:53, 4 * label : 4 * label + 3, :3] = label
     small = graph.label_bytes(Region((0, 0, 0), (3, 3, 3)), itemsize=1)
-    batches = list(graph.hausdorff(fixed, fixed, ids=range(1, 9), steps=(1, 1, 1), memory_bytes=4 * small, threads=4))
+    asked = dict.fromkeys(range(1, 9), HD95)
+    batches = list(graph.measured(fixed, fixed, asked, steps=(1, 1, 1), memory_bytes=4 * small, threads=4))
     assert [sorted(batch) for batch in batches] == [[1], [2, 3, 4, 5, 6, 7, 8]]
 
 
@@ -54,8 +58,22 @@ def test_labels_are_measured_at_the_same_time(monkeypatch):
         together.wait()
 
     monkeypatch.setattr(surface, "surface_distances", measured)
-    (batch,) = graph.hausdorff(fixed, warped, ids=[0, 1], steps=(1.0, 1.0), threads=2)
+    (batch,) = graph.measured(fixed, warped, {0: HD95, 1: HD95}, steps=(1.0, 1.0), threads=2)
     assert compute(batch) == {0: None, 1: None}
+
+
+def test_whatever_is_asked_of_a_label_its_distances_are_computed_once(monkeypatch):
+    fixed, warped = _maps((41, 53))
+    calls = []
+    real = surface.surface_distances
+    monkeypatch.setattr(surface, "surface_distances", lambda *a, **k: calls.append(k["label"]) or real(*a, **k))
+    near = partial(surface.surface_dice, tolerance=1.5)
+    (batch,) = graph.measured(fixed, warped, {0: (surface.hausdorff, near), 7: (near,)}, steps=(1.0, 2.0), threads=2)
+    got = compute(batch)
+    assert sorted(calls) == [0, 7]
+    whole = real(fixed, warped, label=0, steps=(1.0, 2.0))
+    assert got[0] == pytest.approx((surface.hausdorff(whole), near(whole)), abs=1e-12)
+    assert len(got[7]) == 1
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int32])
@@ -66,7 +84,7 @@ def test_what_a_label_takes_is_known_before_it_runs(dtype):
     (box,) = surface.boxes(fixed, fixed, ids=[1])
 
     def run() -> None:
-        (batch,) = graph.hausdorff(fixed, fixed[::-1], ids=[1], steps=(1.0, 1.0, 1.0))
+        (batch,) = graph.measured(fixed, fixed[::-1], {1: HD95}, steps=(1.0, 1.0, 1.0))
         compute(batch)
 
     run()

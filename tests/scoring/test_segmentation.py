@@ -69,6 +69,24 @@ def test_a_structure_s_dice_and_distance_are_those_worked_out_by_hand(scored):
     assert (row.metrics["structures"], row.metrics["structures_produced"]) == (2, 2)
 
 
+def test_a_structure_s_distances_and_the_voxels_of_a_case_are_measured_once(scored, monkeypatch):
+    from blocks.kernels import overlap, surface
+
+    calls = []
+    for module, name in ((surface, "surface_distances"), (overlap, "partial")):
+        real = getattr(module, name)
+
+        def once(*given, real=real, name=name, **named):
+            calls.append((name, named.get("label")))
+            return real(*given, **named)
+
+        monkeypatch.setattr(module, name, once)
+    row, _ = scored(boxes(a=(1, *LIVER), b=(4, *LEFT)), LABELS)
+    assert row.metrics["hd95"] > 0
+    assert row.metrics["surface_dice"] < 1
+    assert sorted(calls, key=str) == [("partial", None), ("surface_distances", 1), ("surface_distances", 4)]
+
+
 def test_a_missed_structure_has_a_dice_of_zero_and_no_distance(scored):
     row, _ = scored(boxes(a=(1, *LIVER)), LABELS)
     assert row.labels["dice"] == {"1": 1.0, "4": 0.0}
