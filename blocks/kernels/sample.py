@@ -14,17 +14,14 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from blocks.kernels.faces import CHUNK, fill, flag_inside, set_aside, settle
 from blocks.kernels.lanes import move_pair, prefetch, widest
 from blocks.kernels.rounding import as_voxel, weighted
 
 Array = npt.NDArray[Any]
 
-#: Positions taken at a time.
-_CHUNK = 256
-#: Positions that are looked at together for one that is set aside; a chunk is a whole number of them.
-_FEW = 32
-#: Positions that mostly read the same cache lines.
-_NEAR = 8
+#: Positions that mostly read the same cache lines: along a row of the image, and across its rows.
+_NEAR, _ACROSS = 8, 2
 
 
 @njit(nogil=True, cache=True)
@@ -57,23 +54,24 @@ def linear_rows(source: Array, frame: Array, points: Array, out: Array, first: i
     Per voxel: 24 bytes of positions and 8 voxels read; 3 floors, 17 additions, 7 multiplications, 9 conversions.
     """
     widest()
-    places, special, which = np.zeros(_CHUNK, np.uint32), np.zeros(_CHUNK, np.uint32), np.zeros(_CHUNK, np.uint32)
-    fractions, lanes = np.zeros((3, _CHUNK)), np.zeros((4, 2 * _CHUNK), source.dtype)
+    places, special, which = np.zeros(CHUNK, np.uint32), np.zeros(CHUNK, np.uint32), np.zeros(CHUNK, np.uint32)
+    fractions, lanes = np.zeros((3, CHUNK)), np.zeros((4, 2 * CHUNK), source.dtype)
     sy = np.uint64(frame[1, 0])
     sz = np.uint64(frame[1, 0] * frame[1, 1] if points.shape[0] == 3 else 0)
     missed = 0
-    for begin in range(0, points.shape[1], _CHUNK):
-        n = min(_CHUNK, points.shape[1] - begin)
+    for begin in range(0, points.shape[1], CHUNK):
+        n = min(CHUNK, points.shape[1] - begin)
         px, py, pz = points[0, begin : begin + n], points[1, begin : begin + n], points[-1, begin : begin + n]
         if points.shape[0] == 3:
             _locate(px, py, pz, frame, fractions, places, special)
         else:
             _locate_flat(px, py, frame, fractions, places, special)
-        count = _set_aside(special, n, places, which)
+        count = set_aside(special, n, places, which)
         _touch(source[0], sy, sz, places, n)
         outside = 0
         if count > 0:
-            outside, missing = _settle(points, begin, frame, which, count, places, fractions)
+            flag_inside(points, begin, n, frame, special)
+            outside, missing = settle(points, begin, frame, special, which, count, places, fractions)
             missed += missing
         for channel in range(source.shape[0]):
             voxels = source[channel]
@@ -81,8 +79,7 @@ def linear_rows(source: Array, frame: Array, points: Array, out: Array, first: i
             if outside < n:
                 _gather(voxels, sy, sz, places, n, lanes)
                 _blend(lanes, fractions, target)
-            for k in range(outside):
-                target[which[k]] = background
+            fill(target, which, outside, background)
     return missed
 
 
@@ -98,16 +95,16 @@ def nearest_rows(source: Array, frame: Array, points: Array, out: Array, first: 
     Per voxel: 24 bytes of positions and one voxel read; 3 floors, 3 additions, 5 integer multiply-adds.
     """
     widest()
-    places, special, which = np.zeros(_CHUNK, np.uint32), np.zeros(_CHUNK, np.uint32), np.zeros(_CHUNK, np.uint32)
+    places, special, which = np.zeros(CHUNK, np.uint32), np.zeros(CHUNK, np.uint32), np.zeros(CHUNK, np.uint32)
     missed = 0
-    for begin in range(0, points.shape[1], _CHUNK):
-        n = min(_CHUNK, points.shape[1] - begin)
+    for begin in range(0, points.shape[1], CHUNK):
+        n = min(CHUNK, points.shape[1] - begin)
         px, py, pz = points[0, begin : begin + n], points[1, begin : begin + n], points[-1, begin : begin + n]
         if points.shape[0] == 3:
             _nearest(px, py, pz, frame, places, special)
         else:
             _nearest_flat(px, py, frame, places, special)
-        count = _set_aside(special, n, places, which)
+        count = set_aside(special, n, places, which)
         for channel in range(source.shape[0]):
             voxels = source[channel]
             target = out[channel, first + begin : first + begin + n]
@@ -115,10 +112,11 @@ def nearest_rows(source: Array, frame: Array, points: Array, out: Array, first: 
                 prefetch(voxels, np.uint64(places[i]))
             for i in range(n):
                 target[i] = voxels[places[i]]
+            fill(target, which, count, background)
+        if count > 0:
+            flag_inside(points, begin, n, frame, special)
             for k in range(count):
-                target[which[k]] = background
-        for k in range(count):
-            missed += _in_image(points, begin + which[k], frame)
+                missed += special[which[k]]
     return missed
 
 
@@ -186,78 +184,10 @@ def _nearest_flat(px: Array, py: Array, frame: Array, places: Array, special: Ar
 
 
 @njit(nogil=True, cache=True)
-def _set_aside(special: Array, n: int, places: Array, which: Array) -> int:
-    """List the flagged positions and point them at voxel zero of the block; return how many there are."""
-    widest()
-    special[n:] = 0
-    count = 0
-    for begin in range(0, _CHUNK, _FEW):
-        some = np.uint32(0)
-        for i in range(begin, begin + _FEW):
-            some = np.uint32(some | special[i])
-        if some == 0:
-            continue
-        for i in range(begin, begin + _FEW):
-            if special[i] != 0:
-                which[count] = np.uint32(i)
-                places[i] = np.uint32(0)
-                count += 1
-    return count
-
-
-@njit(nogil=True, cache=True)
-def _in_image(points: Array, i: int, frame: Array) -> bool:
-    """Whether a position is inside the image: from half a voxel before the first centre to less than half after."""
-    inside = True
-    for axis in range(points.shape[0]):
-        inside &= points[axis, i] >= -0.5 and points[axis, i] < frame[2, axis] - 0.5
-    return inside
-
-
-@njit(nogil=True, cache=True)
-def _settle(
-    points: Array, begin: int, frame: Array, which: Array, count: int, places: Array, fractions: Array
-) -> tuple[int, int]:
-    """Find place and fractions of listed positions within half a voxel of the outer centres, at the outer voxel.
-
-    Returns how many are outside the image or missing from the block, now first in the list, and how many are missing.
-    """
-    solid = points.shape[0] == 3
-    px, py, pz = points[0, begin:], points[1, begin:], points[-1, begin:]
-    sy, sz = frame[1, 0], frame[1, 0] * frame[1, 1]
-    outside, missing = 0, 0
-    for k in range(count):
-        i = which[k]
-        in_x, held_x, x, fx = _edge(px[i], frame[0, 0], frame[1, 0], frame[2, 0])
-        in_y, held_y, y, fy = _edge(py[i], frame[0, 1], frame[1, 1], frame[2, 1])
-        in_z, held_z, z, fz = True, True, 0, 0.0
-        if solid:
-            in_z, held_z, z, fz = _edge(pz[i], frame[0, 2], frame[1, 2], frame[2, 2])
-        inside = in_x & in_y & in_z
-        if inside & held_x & held_y & held_z:
-            places[i] = np.uint32(z * sz + y * sy + x)
-            fractions[0, i], fractions[1, i], fractions[2, i] = fx, fy, fz
-            continue
-        missing += inside
-        which[outside] = np.uint32(i)
-        outside += 1
-    return outside, missing
-
-
-@njit(nogil=True, cache=True)
-def _edge(position: float, first: int, held: int, size: int) -> tuple[bool, bool, int, float]:
-    """Return whether a position is in the image and its pair in the block, the pair's place there, and the fraction."""
-    inside = position >= -0.5 and position < size - 0.5
-    at = min(max(position, 0.0), size - 1.0) if inside else 0.0
-    index = min(int(at), max(size - 2, 0))
-    low = index - first
-    return inside, (low >= 0) & (low + 1 < held), low, at - index
-
-
-@njit(nogil=True, cache=True)
 def _touch(voxels: Array, sy: Any, sz: Any, places: Array, n: int) -> None:  # noqa: ANN401
     """Ask for the cache lines that the chunk will read, before it reads the first."""
-    for i in range(0, n, _NEAR):
+    step = _NEAR if np.int64(places[n - 1]) - np.int64(places[0]) < np.int64(sy) else _ACROSS
+    for i in range(0, n, step):
         k = np.uint64(places[i])
         prefetch(voxels, k)
         prefetch(voxels, k + sy)
