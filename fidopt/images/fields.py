@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,32 +18,36 @@ from blocks.storage import SHARD
 from blocks.transforms import DisplacementField
 from fidopt.errors import FieldError, InputError
 from fidopt.images import nifti, volumes
+from fidopt.images.conventions import CONTRACT, Convention, Pair, Reading, arrays, niftyreg
+from fidopt.images.conventions import convention as find
 from fidopt.images.readers import NIFTI, is_store, refusing
 
 #: A stored field of more bytes is read region by region instead of whole.
 LAZY_BYTES = 1 << 30
+#: Voxels whose numbers are turned into displacements at a time.
+SLAB = 1 << 18
 
 
-def read_field(path: str | Path, *, voxels: bool = False, fixed: Grid | None = None) -> DisplacementField:
+def read_field(path: str | Path, *, convention: str = CONTRACT.name, fixed: Grid | None = None) -> DisplacementField:
     """Read a displacement field: the fixed point x matches x + u(x) in the moving image.
 
     Read are NIfTI (five axes, intent 1007), MetaImage, NRRD and OME-Zarr with their components x, y[, z] along the
-    world's axes (LPS), in the image's unit.
+    world's axes (LPS), in the image's unit, and what other tools write, each by its convention.
 
     Parameters
     ----------
     path
         The file or store.
-    voxels
-        The components are voxels along the index axes, as Learn2Reg has them: component k moves along the k-th
-        axis of the file's array (x, y, z). A NIfTI file then needs no intent, and may have four axes.
+    convention
+        What its numbers mean (:data:`fidopt.images.conventions.CONVENTIONS`); by default the contract's.
     fixed
-        The grid of the fixed image; with ``voxels`` it replaces the file's geometry, which Learn2Reg leaves out.
+        The grid of the fixed image. It replaces the geometry of arrays of voxels (Learn2Reg, ConvexAdam, DIPY), which
+        leave theirs out or state another; .npz and .npy need it.
 
     Returns
     -------
     DisplacementField
-        World displacements (ndim, [z,] y, x) on the file's grid, or on ``fixed`` with ``voxels``; every value finite.
+        World displacements (ndim, [z,] y, x) on the file's grid, or of an array on ``fixed``; every value finite.
 
     Raises
     ------
@@ -50,17 +55,20 @@ def read_field(path: str | Path, *, voxels: bool = False, fixed: Grid | None = N
         When the file says it is something else, its shape is not a field's, or a value is not finite.
     InputError
         When the file is damaged.
+    UsageError
+        When there is no such convention.
     """
-    name = str(path)
+    name, meant = str(path), find(convention)
     with refusing(name):
-        vectors, grid = _read(name, voxels=voxels)
+        if meant.layout == "field":
+            vectors, grid, meant = _read(name, meant)
+        else:
+            vectors, grid = arrays.read_array(name, meant, fixed=fixed)
         if tuple(vectors.shape) != (grid.ndim, *grid.shape):
-            msg = f"{name}: a field on {_xyz(grid.shape)} voxels has {grid.ndim} components, got {vectors.shape}"
+            msg = f"{name}: a field on {arrays.xyz(grid.shape)} voxels has {grid.ndim} components, got {vectors.shape}"
             raise FieldError(f"{msg} (components, [z,] y, x)")
         check_finite(vectors, name=name)
-        if voxels:
-            return _from_voxels(vectors, grid if fixed is None else fixed, name=name)
-        return DisplacementField(grid, vectors)
+        return DisplacementField(grid, _displacements(vectors, grid, meant.reading(grid.ndim)))
 
 
 def check_finite(vectors: Any, *, name: str) -> None:  # noqa: ANN401 - an array, or what is sliced like one
@@ -90,7 +98,7 @@ def check_finite(vectors: Any, *, name: str) -> None:  # noqa: ANN401 - an array
         first = voxel if first is None else min(first, voxel)
     if first is not None:
         which = "1 voxel is" if wrong == 1 else f"{wrong} voxels are"
-        msg = f"{name}: {which} not finite in the field, the first at index {_xyz(first)} (x first, from 0)"
+        msg = f"{name}: {which} not finite in the field, the first at index {arrays.xyz(first)} (x first, from 0)"
         raise FieldError(msg)
 
 
@@ -123,14 +131,18 @@ class StoredVectors:
         return np.asarray(self.source.read(region)[parts[0]])
 
 
-def _read(name: str, *, voxels: bool) -> tuple[Any, Grid]:
-    """Return vectors ((ndim, [z,] y, x) if they are a field's) and grid of a file or store."""
+def _read(name: str, meant: Convention) -> tuple[Any, Grid, Convention]:
+    """Return vectors ((ndim, [z,] y, x) if they are a field's) and grid of a file or store, and what they mean."""
     if is_store(name):
-        return _from_store(name)
+        return (*_from_store(name), meant)
     if name.endswith(NIFTI):
-        return _from_nifti(name, voxels=voxels)
+        file = nifti.open_nifti(name)
+        said = niftyreg.kind_of(file)
+        if meant.by_header or said is not None:
+            meant = niftyreg.convention_of(file, said, meant)
+        return (*_from_nifti(file), meant)
     if name.endswith(volumes.ENDINGS):
-        return volumes.read_volume(name)
+        return (*volumes.read_volume(name), meant)
     msg = f"{name}: a displacement field is {', '.join((*NIFTI, *volumes.ENDINGS))} or .ome.zarr"
     raise InputError(msg)
 
@@ -143,36 +155,28 @@ def _from_store(name: str) -> tuple[Any, Grid]:
     return StoredVectors(source_of(image), tuple(image.shape), image.dtype), grid
 
 
-def _from_nifti(name: str, *, voxels: bool) -> tuple[npt.NDArray[Any], Grid]:
-    file = nifti.open_nifti(name)
-    said = f"{name}: its shape is {file.shape} with intent {file.intent}"
+def _from_nifti(file: nifti.NiftiFile) -> tuple[npt.NDArray[Any], Grid]:
+    said = arrays.refuse_negated(file)
     wanted = "a field has five axes (x, y, z, 1, components) and intent 1007"
-    if file.intent == nifti.INTENT_DISPLACEMENT:
-        msg = f"{said}, but intent 1007 (vector) is expected: readers negate x and y of intent 1006; write it as 1007"
-        raise FieldError(f"{msg} with components along LPS")
-    if voxels and file.is_vector:
-        msg = f"{said}, which means world vectors, not Learn2Reg's voxels; leave --voxels out"
-        raise FieldError(msg)
-    if not voxels and not file.is_vector:
-        msg = f"{said}; {wanted}; if it holds Learn2Reg's displacements in voxels, `fidopt score --voxels` reads it"
-        raise FieldError(msg)
-    spatial, components = file.shape[:-1], file.shape[-1]
-    if components not in (2, 3) or len(spatial) < components or any(n != 1 for n in spatial[components:]):
-        msg = f"{said}; {wanted}, Learn2Reg's (x, y, z, 3)"
-        raise FieldError(msg)
-    shape = (*spatial[:components], components)
-    return file.values().reshape(shape, order="F").T, file.grid(components)
+    if not file.is_vector:
+        msg = (
+            f"{said}; {wanted}; if it holds Learn2Reg's displacements in voxels, `fidopt score --voxels` reads it, and"
+        )
+        raise FieldError(f"{msg} what other tools mean is said with a convention (`--convention`, or TOOL:FILE)")
+    return arrays.vectors_of(file, wanted), file.grid(file.shape[-1])
 
 
-def _from_voxels(vectors: Any, grid: Grid, *, name: str) -> DisplacementField:  # noqa: ANN401 - as check_finite
-    if vectors.shape[1:] != grid.shape:
-        msg = f"{name}: the field has {_xyz(vectors.shape[1:])} voxels, the fixed image {_xyz(grid.shape)} (x, y, z)"
-        raise FieldError(msg)
-    steps = np.asarray(vectors[:])
-    kind = np.float64 if steps.dtype == np.float64 else np.float32
-    world = np.tensordot(grid.matrix, steps.astype(np.float64), axes=1)
-    return DisplacementField(grid, world.astype(kind))
-
-
-def _xyz(shape: tuple[int, ...]) -> str:
-    return "(" + ", ".join(str(n) for n in reversed(shape)) + ")"
+def _displacements(vectors: Any, grid: Grid, reading: Reading) -> Any:  # noqa: ANN401 - as check_finite
+    """Return what numbers (ndim, [z,] y, x) mean: as they are where they mean the contract's, else turned by slabs."""
+    if reading == Reading.written(grid.ndim):
+        return vectors
+    kind = np.float64 if vectors.dtype == np.float64 else np.float32
+    found = np.empty((grid.ndim, *grid.shape), dtype=kind)
+    step = max(1, SLAB // math.prod(grid.shape[1:]))
+    for part in grid.region.split((step, *grid.shape[1:])):
+        numbers = np.asarray(vectors[(slice(None), *part.slices)], dtype=np.float64).reshape(grid.ndim, -1).T
+        axes = [np.arange(first, stop) for first, stop in zip(part.start, part.stop, strict=True)]
+        index = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, grid.ndim)
+        world = reading.displacements(numbers, Pair(grid, grid, grid.world(index)))
+        found[(slice(None), *part.slices)] = world.T.reshape(grid.ndim, *part.shape)
+    return found

@@ -23,9 +23,10 @@ from blocks.transforms import AffineBox, DisplacementField, Transform, fold
 from fidopt.errors import InputError, OutputExistsError, UsageError
 from fidopt.images import elastix
 from fidopt.images.atomic import refuse_inside_store
+from fidopt.images.conventions import CONTRACT
 from fidopt.images.identity import header, identity
 from fidopt.images.readers import NIFTI, is_store, read_image, refusing
-from fidopt.images.transforms import INVERSE, read_transforms
+from fidopt.images.transforms import named, read_transforms
 from fidopt.images.volumes import WRITTEN_ENDINGS
 from fidopt.images.writers import differences, write_file
 
@@ -110,7 +111,7 @@ def warp(
     made_from = _header(moving, transforms, grid_of(fixed), chosen)
     if _is_done(out, made_from, overwrite=overwrite):
         return Written(open_image(out), "there already")
-    transform = read_transforms(transforms)
+    transform = read_transforms(transforms, fixed=grid_of(fixed))
     with refusing(out):
         warped = blocks.warp(image, transform, fixed, interpolation=chosen, memory_bytes=memory_bytes)
         outcome = write_image(
@@ -156,7 +157,7 @@ def write_displacement(
         msg = f"{out}: a field is written as .nii.gz, .nii, .mha, .nrrd or .ome.zarr"
         raise UsageError(msg)
     fixed = read_image(like)
-    transform = read_transforms(transforms)
+    transform = read_transforms(transforms, fixed=grid_of(fixed))
     with refusing(out):
         field = blocks.displacement(transform, fixed)
         _refuse_too_far(transform, grid_of(fixed), transforms)
@@ -196,7 +197,7 @@ def _refuse_too_far(transform: Transform, fixed: Grid, sources: Sequence[str]) -
 def _refuse_input(out: str, sources: Sequence[str]) -> None:
     """Refuse to write over, or into, what the result is made from, or into another store."""
     for source in sources:
-        pair = (Path(name.removeprefix("file://")).resolve() for name in (source.removeprefix(INVERSE), out))
+        pair = (Path(name.removeprefix("file://")).resolve() for name in (named(source).file, out))
         if len(set(pair)) == 1:
             msg = f"{out} is both read and to be written; write the result elsewhere"
             raise UsageError(msg)
@@ -227,7 +228,8 @@ def _places(transforms: Sequence[str], fixed: Grid) -> dict[str, Any]:
 
 
 def _transform_identity(source: str) -> Any:  # noqa: ANN401 - anything JSON holds
-    path = Path(source.removeprefix(INVERSE))
+    meant = named(source)
+    path = Path(meant.file)
     parts = [path]
     if (
         path.suffix == ".txt"
@@ -235,7 +237,8 @@ def _transform_identity(source: str) -> Any:  # noqa: ANN401 - anything JSON hol
         and elastix.is_elastix(path.read_text(encoding="utf-8", errors="replace"))
     ):
         parts = elastix.chain(path)
-    return [source.startswith(INVERSE), [identity(part) for part in parts]]
+    stated = [] if meant.convention is CONTRACT else [meant.convention.name]
+    return [meant.inverse, [identity(part) for part in parts], *stated]
 
 
 def _is_done(out: str, made_from: str, *, overwrite: bool) -> bool:

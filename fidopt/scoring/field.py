@@ -10,6 +10,7 @@ from blocks.grid import Grid
 from blocks.transforms import DisplacementField
 from fidopt.corpus import Case
 from fidopt.errors import FieldError, InputError
+from fidopt.images.conventions import CONTRACT
 from fidopt.images.fields import read_field
 from fidopt.scoring.levels import fixed_grids
 
@@ -62,7 +63,7 @@ def read_scored_field(path: Path, case: Case, *, voxels: bool = False) -> Displa
     where = _in_folder(path) if path.is_dir() and path.suffix != ".zarr" else path
     grid = case.fixed_grid()
     try:
-        field = read_field(where, voxels=voxels, fixed=grid)
+        field = read_field(where, convention="learn2reg" if voxels else CONTRACT.name, fixed=grid)
     except FieldError:
         raise
     except InputError as error:

@@ -46,7 +46,7 @@ def test_a_displacement_intent_is_refused_and_named(tmp_path, shared_case):
     for wrong in (path, shared_case("d2_dispvect.nii.gz")):
         for voxels in (False, True):
             with pytest.raises(FieldError, match="intent 1006, but intent 1007"):
-                read_field(wrong, voxels=voxels)
+                read_field(wrong, convention="learn2reg" if voxels else "fidopt")
 
 
 @pytest.mark.parametrize(
@@ -58,14 +58,14 @@ def test_learn2reg_s_field_is_read_when_it_is_said_to_be_one(tmp_path, shared_ca
     for path in (made, shared_case(name)):
         with pytest.raises(FieldError, match=r"its shape is \(4, 5, 6,.* with intent 0;.*--voxels"):
             read_field(path)
-        field = read_field(path, voxels=True)
+        field = read_field(path, convention="learn2reg")
         # 1, 2, 3 voxels of 2 mm along axes that run against x and y.
         assert [np.unique(component).tolist() for component in field.vectors] == [[-2], [-4], [6]]
 
 
 def test_voxels_are_turned_by_the_fixed_image_s_grid_axis_by_axis(tmp_path, oblique, random):
     voxels = random.normal(size=(*oblique.shape[::-1], 3)).astype(np.float32)
-    field = read_field(save(tmp_path / "v.nii.gz", voxels), voxels=True, fixed=oblique)
+    field = read_field(save(tmp_path / "v.nii.gz", voxels), convention="learn2reg", fixed=oblique)
     assert field.grid == oblique
     x, y, z = 3, 5, 2
     expected = oblique.direction_matrix @ (np.array(oblique.spacing) * voxels[x, y, z])
@@ -78,13 +78,13 @@ def test_voxels_are_turned_by_the_fixed_image_s_grid_axis_by_axis(tmp_path, obli
 def test_voxels_on_another_grid_than_the_fixed_image_s_are_refused(tmp_path, oblique):
     path = save(tmp_path / "v.nii.gz", constant((4, 5, 6, 3)))
     with pytest.raises(FieldError, match=r"the field has \(4, 5, 6\) voxels, the fixed image \(11, 9, 7\)"):
-        read_field(path, voxels=True, fixed=oblique)
+        read_field(path, convention="learn2reg", fixed=oblique)
 
 
 def test_a_field_that_says_it_is_in_the_world_is_not_read_as_voxels(tmp_path):
     path = save(tmp_path / "v.nii.gz", constant((4, 5, 6, 1, 3)), intent=1007)
     with pytest.raises(FieldError, match="leave --voxels out"):
-        read_field(path, voxels=True)
+        read_field(path, convention="learn2reg")
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_a_field_of_one_slice_keeps_three_axes_and_a_plane_s_has_two(tmp_path):
     plane = save(tmp_path / "p.nii.gz", constant((4, 5, 1, 1, 2), (1, 2)), intent=1007)
     assert read_field(plane).vectors.shape == (2, 5, 4)
     learn2reg = save(tmp_path / "l.nii.gz", constant((4, 5, 2), (1, 2)))
-    assert read_field(learn2reg, voxels=True).vectors.shape == (2, 5, 4)
+    assert read_field(learn2reg, convention="learn2reg").vectors.shape == (2, 5, 4)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
@@ -186,7 +186,7 @@ def test_the_organisers_zero_field_lies_on_the_fixed_mask_s_grid(shared_data):
 
     folder = shared_data("lungct_points")
     grid = grid_of(read_image(folder / "masksTr" / "LungCT_0001_0000.nii.gz", labels=True))
-    field = read_field(folder / "zero_field" / "disp_0001_0001.nii.gz", voxels=True, fixed=grid)
+    field = read_field(folder / "zero_field" / "disp_0001_0001.nii.gz", convention="learn2reg", fixed=grid)
     assert field.grid == grid
     assert grid.spacing == (1.75, 1.25, 1.75)
     assert not np.any(field.vectors)
@@ -202,7 +202,7 @@ def test_learn2reg_s_points_and_zero_field_give_the_organisers_error(shared_data
     for case, mean in expected.items():
         grid: Grid = grid_of(read_image(folder / "masksTr" / f"LungCT_000{case}_0000.nii.gz", labels=True))
         name = folder / "zero_field" / f"disp_000{case}_000{case}.nii.gz"
-        field = read_field(name, voxels=True, fixed=grid)
+        field = read_field(name, convention="learn2reg", fixed=grid)
         fixed, moving = (
             grid.world(read_landmarks(folder / "landmarksTr" / f"LungCT_000{case}_000{side}.csv", ndim=3)[:, ::-1])
             for side in (0, 1)
