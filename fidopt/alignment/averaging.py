@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import dask.array as da
@@ -11,8 +12,9 @@ import xarray as xr
 
 from blocks.execute import compute
 from blocks.grid import Grid
-from blocks.image import channels_of, grid_of, image_of, unit_of
+from blocks.image import channels_of, grid_of, image_of, open_image, unit_of
 from fidopt.errors import InputError
+from fidopt.images.preview import coarse_level
 
 
 def averaged(image: xr.DataArray, *, side: int) -> xr.DataArray:
@@ -50,6 +52,11 @@ def averaged(image: xr.DataArray, *, side: int) -> xr.DataArray:
     if not finite.all():
         values = np.where(finite, values, values[finite].min())
     return image_of(values, boxes(grid, factors), unit=unit_of(image), name=image.name)
+
+
+def coarse(path: Path, *, side: int) -> xr.DataArray:
+    """Return a store's image, lazy, at its finest level of at most ``side`` voxels an axis, or at its coarsest."""
+    return open_image(path, level=coarse_level(path, side=side))
 
 
 def boxes(grid: Grid, factors: tuple[int, ...]) -> Grid:

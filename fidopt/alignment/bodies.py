@@ -1,4 +1,9 @@
-"""The body that an image shows, made from its intensities: what is aligned, rather than tables and fields of view."""
+"""The body that an image shows, made from its intensities: what is aligned, rather than tables and fields of view.
+
+The same body is what the points of a known deformation are drawn in (:mod:`fidopt.building.moved`) and what a truth is
+asked to cover (:mod:`fidopt.building.density`). Another thing, and not this, is where a field's folds are counted: the
+protocol names the fixed image's Otsu foreground for it, which is neither filled nor opened (:mod:`fidopt.scoring`).
+"""
 
 from __future__ import annotations
 

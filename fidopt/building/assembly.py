@@ -170,7 +170,7 @@ def _build_all(
 def _build_large(dataset: Dataset, name: str, scratch: Path, *, inputs: str, roots: Roots, client: Any) -> bool:  # noqa: ANN401
     """Build one case of a large dataset, or what is left of it to build, and tell whether anything was there."""
     from blocks.journal import KERNELS
-    from fidopt.building.large import LargeCase, assemble_large  # and with it dask-image
+    from fidopt.building.large import LargeCase, assemble_large
 
     made_from = f"{inputs} {KERNELS}"
     source, prepared = scratch / "source", scratch / "prepared" / name
@@ -236,7 +236,7 @@ def _assemble(dataset: Dataset, name: str, prepared: Path, folder: Path, *, root
         key = f"{dataset.name}:{name}"
         deformation = draw(recipe, moving, name=key)
         refuse_folding(deformation.transform, moving)
-        contents = move(contents, deformation, recipe, name=key)
+        contents = move(contents, deformation, recipe, modality=dataset.modalities["fixed"], name=key)
         text = transform_text(deformation.transform)
     write_contents(contents, folder)
     if text is not None:

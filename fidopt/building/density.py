@@ -10,7 +10,8 @@ import numpy.typing as npt
 import xarray as xr
 
 from blocks.grid import Grid
-from blocks.image import grid_of, levels_of, open_image
+from blocks.image import grid_of
+from fidopt.alignment.averaging import coarse
 from fidopt.alignment.bodies import SIDE, Body, body_of
 from fidopt.corpus import Case, Pair
 from fidopt.descriptors.dataset import Dataset
@@ -66,10 +67,8 @@ def _scored(stores: Pair, dataset: Dataset) -> npt.NDArray[np.generic]:
 
 
 def _coarse(path: Path) -> xr.DataArray:
-    """Return a store at its finest level of at most 256 voxels an axis, or at its coarsest."""
-    levels = levels_of(path)
-    number = next((n for n, level in enumerate(levels) if max(level.grid.shape) <= SIDE), len(levels) - 1)
-    return open_image(path, level=number)
+    """Return a store at the level that bodies are shaped on."""
+    return coarse(path, side=SIDE)
 
 
 def _body(case: Case) -> Body | None:

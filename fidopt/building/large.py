@@ -24,9 +24,10 @@ from blocks.image import grid_of, levels_of, open_image, unit_of
 from blocks.image.source import stored_source
 from blocks.image.view import Kind
 from blocks.transforms import Affine
+from fidopt.alignment.averaging import coarse
+from fidopt.alignment.bodies import SIDE, body_of, border
 from fidopt.alignment.headers import aligned, stored_alignment
 from fidopt.building.appearance import seen
-from fidopt.building.bodies import body_of, outside
 from fidopt.building.contents import Contents, is_labels, label_problems, problems, side
 from fidopt.building.deformation import (
     Deformation,
@@ -37,7 +38,7 @@ from fidopt.building.deformation import (
     transform_text,
 )
 from fidopt.building.folding import refuse_folding
-from fidopt.building.moved import moved_points, pairs_within
+from fidopt.building.moved import drawn_pairs, moved_points
 from fidopt.building.prepared import entries
 from fidopt.building.stores import refuse_different, write_points
 from fidopt.building.world import in_unit, is_world, permutation, regridded, world_grid
@@ -231,8 +232,8 @@ def _placed(
 def _background(image: xr.DataArray) -> float:
     """Return what an image shows where there is nothing: the median of its border, at its coarsest level."""
     path = image.encoding["fidopt_source"][0]
-    values = open_image(path, level=len(levels_of(path)) - 1).data.astype(np.float64)
-    shown = outside(values.mean(axis=0) if "c" in image.dims else values)
+    values = np.asarray(open_image(path, level=len(levels_of(path)) - 1).values, dtype=np.float64)
+    shown = float(np.median(border(values.mean(axis=0) if "c" in image.dims else values)))
     return shown if image.dtype.kind == "f" else float(round(shown))
 
 
@@ -250,11 +251,10 @@ def _points(case: LargeCase, contents: Contents, deformation: Deformation | None
         return contents.points
     moving = world_grid(grid_of(contents.images["moving"]))
     points = moved_points(contents.points, deformation, moving)
-    mask, coarse = body_of(case.folder / "fixed.ome.zarr")
-    inside = grid_of(open_image(case.folder / "fixed.ome.zarr"))
-    fixed, pairs = pairs_within(
-        np.argwhere(mask), coarse, deformation, case.recipe, fixed=inside, moving=moving, name=case.key
-    )
+    store = case.folder / "fixed.ome.zarr"
+    body = body_of(coarse(store, side=SIDE), modality=case.dataset.modalities["fixed"])
+    inside = grid_of(open_image(store))
+    fixed, pairs = drawn_pairs(body, deformation, case.recipe, fixed=inside, moving=moving, name=case.key)
     for entry, drawn in (("truth/fixed_landmarks", fixed), ("truth/moving_landmarks", pairs)):
         points[entry] = np.concatenate([points[entry], drawn]) if entry in points else drawn
     return points

@@ -12,8 +12,7 @@ import xarray as xr
 from blocks.execute import compute
 from blocks.grid import Grid
 from blocks.image import grid_of
-from blocks.kernels.histogram import otsu, partial, partial_range
-from fidopt.alignment.bodies import border
+from fidopt.alignment.bodies import Body, body_of
 from fidopt.building.contents import Contents, is_labels, side
 from fidopt.building.deformation import PAIR_TOLERANCE, Deformation, Recipe, generator
 from fidopt.errors import InputError
@@ -26,7 +25,7 @@ _ROUNDS = 50
 _FRACTIONS = 1 << 10
 
 
-def move(contents: Contents, deformation: Deformation, recipe: Recipe, *, name: str) -> Contents:
+def move(contents: Contents, deformation: Deformation, recipe: Recipe, *, modality: str, name: str) -> Contents:
     """Return a case with its moving side read through the deformation, and with landmark pairs drawn in the body.
 
     Parameters
@@ -35,13 +34,17 @@ def move(contents: Contents, deformation: Deformation, recipe: Recipe, *, name: 
         The prepared case, its two images aligned.
     deformation, recipe
         What it goes through, and how it was drawn.
+    modality
+        Of the fixed image, in whose body the points are drawn.
     name
         ``DATASET:CASE``, for the points' random numbers.
     """
     images = {entry: _moved_image(entry, image, deformation) for entry, image in contents.images.items()}
     moving = grid_of(contents.images["moving"])
     points = moved_points(contents.points, deformation, moving)
-    fixed, pairs = drawn_pairs(contents.images["fixed"], moving, deformation, recipe, name=name)
+    image = contents.images["fixed"]
+    body = body_of(image, modality=modality)
+    fixed, pairs = drawn_pairs(body, deformation, recipe, fixed=grid_of(image), moving=moving, name=name)
     for entry, drawn in (("truth/fixed_landmarks", fixed), ("truth/moving_landmarks", pairs)):
         points[entry] = np.concatenate([points[entry], drawn]) if entry in points else drawn
     return replace(contents, images=images, points=points)
@@ -56,9 +59,20 @@ def moved_points(points: Mapping[str, Floats], deformation: Deformation, moving:
 
 
 def drawn_pairs(
-    fixed: xr.DataArray, moving: Grid, deformation: Deformation, recipe: Recipe, *, name: str
+    body: Body, deformation: Deformation, recipe: Recipe, *, fixed: Grid, moving: Grid, name: str
 ) -> tuple[Floats, Floats]:
     """Draw points inside the fixed image's body, each with its pair; a pair outside the moving image is drawn again.
+
+    Parameters
+    ----------
+    body
+        The fixed image's, anywhere inside whose voxels a point may lie.
+    deformation, recipe
+        What takes a point to its pair, and how many there are.
+    fixed, moving
+        Grids of the two images: a point and its pair lie inside them.
+    name
+        ``DATASET:CASE``, for the random numbers.
 
     Returns
     -------
@@ -68,39 +82,15 @@ def drawn_pairs(
     Raises
     ------
     InputError
-        When the body is empty, or hardly a point of it has its pair inside.
-    """
-    grid = grid_of(fixed)
-    return pairs_within(np.argwhere(body(fixed)), grid, deformation, recipe, fixed=grid, moving=moving, name=name)
-
-
-def pairs_within(
-    voxels: npt.NDArray[np.intp],
-    grid: Grid,
-    deformation: Deformation,
-    recipe: Recipe,
-    *,
-    fixed: Grid,
-    moving: Grid,
-    name: str,
-) -> tuple[Floats, Floats]:
-    """Draw points inside given voxels, each with its pair; as :func:`drawn_pairs`.
-
-    Parameters
-    ----------
-    voxels
-        (n, ndim) indices, array order, of the body.
-    grid
-        Theirs, which may be a coarse level's.
-    fixed, moving
-        Of the two images: a point and its pair lie inside them.
+        When hardly a point of the body has its pair inside.
     """
     random = generator(recipe, f"{name}:points")
+    voxels = np.argwhere(body.mask)
     kept: list[Floats] = []
-    for _ in range(_ROUNDS if len(voxels) else 0):
+    for _ in range(_ROUNDS):
         chosen = voxels[random.integers(0, len(voxels), size=recipe.points)]
         fraction = random.integers(0, _FRACTIONS, size=chosen.shape) / _FRACTIONS - 0.5
-        points = rounded(grid.world(chosen + fraction), fixed)
+        points = rounded(body.grid.world(chosen + fraction), fixed)
         pairs = _pairs(deformation, points, moving)
         inside = fixed.inside(points) & moving.inside(pairs)
         kept += [np.stack([point, pair]) for point, pair in zip(points[inside], pairs[inside], strict=True)]
@@ -111,19 +101,6 @@ def pairs_within(
         f"{name}: {len(kept)} of the body's points have their pair inside the moving image, {recipe.points} are needed"
     )
     raise InputError(msg)
-
-
-def body(image: xr.DataArray) -> npt.NDArray[np.bool_]:
-    """Return where an image is on the other side of Otsu's threshold than most of its border; (z,) y, x.
-
-    Its channels are averaged first. So dark tissue on a bright slide is a body as a bright organ in the dark is.
-    """
-    values = np.asarray(image.values, dtype=np.float64)
-    values = values.mean(axis=0) if "c" in image.dims else values
-    low, high = partial_range(values)
-    threshold = otsu(partial(values, low=low, high=high), low=low, high=high)
-    bright = np.asarray(values > threshold)
-    return ~bright if np.median(border(values)) > threshold else bright
 
 
 def rounded(points: Floats, grid: Grid) -> Floats:

@@ -30,7 +30,6 @@ _STORE = ".ome.zarr"
 #: What reads, computes and writes images: another version of one of them may give other bytes.
 _LIBRARIES = (
     "SimpleITK",
-    "dask-image",
     "h5py",
     "imagecodecs",
     "nibabel",

@@ -4,9 +4,9 @@ import dask.array as da
 import numpy as np
 import pytest
 
-from blocks import Grid, image_of
+from blocks import Grid, image_of, write_image
 from blocks.image import grid_of
-from fidopt.alignment.averaging import averaged
+from fidopt.alignment.averaging import averaged, coarse
 from fidopt.errors import InputError
 
 GRID = Grid.of((5, 7), spacing=(0.5, 2.0), origin=(10.0, -3.0), direction=(0.0, -1.0, 1.0, 0.0))
@@ -46,3 +46,10 @@ def test_what_is_not_finite_counts_as_the_least_value():
     assert averaged(image_of(values, Grid.of((2, 2))), side=2).values.tolist() == [[1.0, 1.0], [3.0, 1.0]]
     with pytest.raises(InputError, match="holds no finite value"):
         averaged(image_of(np.full((2, 2), np.nan), Grid.of((2, 2))), side=2)
+
+
+def test_a_store_is_looked_at_where_it_is_coarse_enough_and_else_at_its_coarsest(tmp_path):
+    image = image_of(np.zeros((1100, 700), dtype=np.uint8), Grid.of((1100, 700)))
+    write_image(tmp_path / "s.ome.zarr", image)
+    shapes = [coarse(tmp_path / "s.ome.zarr", side=side).shape for side in (1100, 600, 8)]
+    assert shapes == [(1100, 700), (550, 350), (275, 175)]

@@ -74,7 +74,7 @@ def test_a_drawn_deformation_is_one_to_one_and_its_case_is_as_itk_resamples_it(n
     assert refuse_folding(deformation.transform, grid) > deformation.least_determinant
 
     before = some_case(random, grid)
-    after = move(before, deformation, recipe, name=f"d:{number}")
+    after = move(before, deformation, recipe, modality="mr", name=f"d:{number}")
     (tmp_path / "deformation.tfm").write_text(transform_text(deformation.transform))
     itk = sitk.ReadTransform(str(tmp_path / "deformation.tfm"))
     labels = itk_image(before.images["truth/moving_labels"])

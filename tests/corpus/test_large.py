@@ -11,7 +11,7 @@ import tifffile
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blocks import Affine, Grid, Region, image_of, open_image, warp, write_image
+from blocks import Affine, Grid, Region, image_of, open_image, warp
 from blocks.execute import compute
 from blocks.image import grid_of
 from fidopt import building, corpus
@@ -19,7 +19,6 @@ from fidopt.alignment.headers import aligned
 from fidopt.building import large as building_large
 from fidopt.building import records
 from fidopt.building.appearance import Appearance, painted, seen
-from fidopt.building.bodies import body_of
 from fidopt.building.world import is_world, world_grid
 from fidopt.cluster import connect
 from fidopt.descriptors.base import parse
@@ -199,6 +198,7 @@ def test_a_slide_of_two_stains_is_built_in_its_micrometres(make, random):
     files = {"slide.ome.tif": tiff_bytes(picture, tile=(32, 32), photometric="rgb", metadata=metadata, ome=True)}
     files |= {f"{side}.json": reference("slide.ome.tif") for side in ("fixed", "moving")}
     flat = {"dimension": 2, "unit": "um", "large": True, "warp": True}
+    flat |= {"modalities": {"fixed": "histology", "moving": "histology"}}
     dataset, roots = make(files, prepare=PREPARE, recipe=RECIPE | {"distance": 8.0, "reach": 2.0}, cases=CASES, **flat)
     case = built(dataset, roots)
     image = open_image(case.fixed)
@@ -248,19 +248,6 @@ def test_the_noise_of_a_seed_is_known_by_its_numbers():
     assert noisy[0, :3] == pytest.approx([98.65761833758118, 98.70556053981042, 100.1754356882016], abs=1e-9)
     other = painted(flat, Region.of(flat.shape), flat.shape, appearance=look, name="d:other")
     assert abs(np.corrcoef(noisy.ravel(), other.ravel())[0, 1]) < 0.01
-
-
-def test_the_body_is_the_largest_part_away_from_the_border(tmp_path, random):
-    picture = np.full((3, 200, 240), 230, np.uint8)
-    picture[:, 60:150, 50:180] = random.integers(40, 120, (3, 90, 130))
-    picture[:, 5:20, 200:230] = 60
-    picture[:, 100:104, 100:104] = 230
-    write_image(tmp_path / "s.ome.zarr", image_of(picture, Grid.of((200, 240)), unit="um"))
-    mask, grid = body_of(tmp_path / "s.ome.zarr")
-    expected = np.zeros((200, 240), bool)
-    expected[60:150, 50:180] = True
-    assert grid.shape == mask.shape == (200, 240)
-    assert np.count_nonzero(mask != expected) < 40
 
 
 def test_a_grid_goes_where_its_alignment_takes_it():

@@ -16,10 +16,12 @@ from blocks.grid import Grid
 from blocks.image import grid_of
 from blocks.region import Region
 from fidopt import building, corpus
+from fidopt.alignment.bodies import body_of
 from fidopt.building.deformation import Recipe, draw, recipe_path
-from fidopt.building.moved import body, drawn_pairs
+from fidopt.building.moved import drawn_pairs
 from fidopt.errors import InputError, MissingError
 from fidopt.images.landmarks import read_landmarks
+from tests.corpus.conftest import nifti
 
 TRUTH = {"grade": "synthetic", "by": "b", "checked": "c", "limits": "l", "labels": {"3": "bright"}}
 RECIPE = {"seed": 7, "distance": 4.0, "reach": 1.2, "border": "free", "points": 25}
@@ -78,48 +80,61 @@ def test_points_lie_in_the_body_and_their_pairs_in_the_moving_image(built):
     case, _ = built
     fixed, moving = (read_landmarks(path, ndim=3)[2:] for path in case.landmark_sets()[""])
     image = open_image(case.fixed)
-    nearest = np.rint(grid_of(image).index(fixed)).astype(int)
-    inside = np.all((nearest >= 0) & (nearest < image.shape), axis=1)
-    assert inside.all()
-    assert body(image)[tuple(nearest.T)].mean() > 0.9
+    assert grid_of(image).inside(fixed).all()
+    body = body_of(image, modality=case.dataset.modalities["fixed"])
+    assert body.at(fixed).all()
     assert case.moving_grid().inside(moving).all()
 
 
 def test_a_point_whose_pair_falls_outside_is_drawn_again():
     grid = Grid.of((40, 50), spacing=(0.5, 2.0))
-    image = image_of(np.pad(np.ones((36, 46), dtype=np.uint8), 2), grid)
+    body = body_of(image_of(np.pad(np.ones((36, 46), dtype=np.uint8), 2), grid), modality="mr")
     recipe = Recipe.model_validate(RECIPE)
     deformation = draw(recipe, grid, name="d:c")
     smaller = grid.crop(Region((8, 10), (30, 35)))
-    fixed, pairs = drawn_pairs(image, smaller, deformation, recipe, name="d:c")
+    fixed, pairs = drawn_pairs(body, deformation, recipe, fixed=grid, moving=smaller, name="d:c")
     assert len(fixed) == 25
     assert smaller.inside(pairs).all()
-    _, anywhere = drawn_pairs(image, grid, deformation, recipe, name="d:c")
+    _, anywhere = drawn_pairs(body, deformation, recipe, fixed=grid, moving=grid, name="d:c")
     assert not smaller.inside(anywhere).all()
     away = Grid.of((4, 4), origin=(500.0, 500.0))
     with pytest.raises(InputError, match="d:c: 0 of the body's points have their pair inside"):
-        drawn_pairs(image, away, deformation, recipe, name="d:c")
+        drawn_pairs(body, deformation, recipe, fixed=grid, moving=away, name="d:c")
 
 
-def test_the_body_is_above_otsus_threshold_with_the_channels_averaged():
-    voxels = np.zeros((3, 8, 9), dtype=np.uint8)
-    voxels[:, 2:6, 3:7] = np.array([200, 90, 30], dtype=np.uint8)[:, None, None]
-    np.testing.assert_array_equal(body(image_of(voxels, Grid.of((8, 9)))), voxels[0] > 0)
-
-
-def test_dark_tissue_on_a_bright_slide_is_a_body_too():
-    voxels = np.full((3, 12, 13), 240, dtype=np.uint8)
-    voxels[:, 4:9, 3:8] = np.array([150, 60, 120], dtype=np.uint8)[:, None, None]
-    np.testing.assert_array_equal(body(image_of(voxels, Grid.of((12, 13)))), voxels[0] < 200)
+def test_points_are_drawn_in_dark_tissue_on_a_bright_slide_and_never_in_a_speck_beside_it():
+    voxels = np.full((3, 40, 44), 240, dtype=np.uint8)
+    voxels[:, 12:30, 10:28] = np.array([150, 60, 120], dtype=np.uint8)[:, None, None]
+    voxels[:, 3:5, 34:40] = 60
+    grid = Grid.of((40, 44), spacing=(4.0, 4.0))
+    recipe = Recipe(seed=1, distance=16.0, reach=2.0, border="free", points=40)
     fixed, _ = drawn_pairs(
-        image_of(voxels, Grid.of((12, 13), spacing=(4.0, 4.0))),
-        Grid.of((12, 13), spacing=(4.0, 4.0)),
-        draw(Recipe(seed=1, distance=8.0, reach=1.0, border="free"), Grid.of((12, 13), spacing=(4.0, 4.0)), name="d:c"),
-        Recipe(seed=1, distance=8.0, reach=1.0, border="free", points=40),
+        body_of(image_of(voxels, grid), modality="histology"),
+        draw(recipe, grid, name="d:c"),
+        recipe,
+        fixed=grid,
+        moving=grid,
         name="d:c",
     )
-    index = np.rint(Grid.of((12, 13), spacing=(4.0, 4.0)).index(fixed)).astype(int)
-    assert np.all(voxels[0][tuple(index.T)] < 200)
+    index = np.floor(grid.index(fixed) + 0.5).astype(int)
+    assert np.all((index >= [12, 10]) & (index < [30, 28]))
+
+
+def test_points_are_drawn_inside_a_chest_its_lungs_too_and_not_in_its_table(make):
+    values = np.full((60, 60, 20), -1000, dtype=np.int16)
+    values[10:50, 8:40] = 40
+    values[16:26, 14:34, 4:16] = -850
+    values[4:56, 46:48] = 300
+    files = {f"one-{side}.nii.gz": nifti(values, spacing=(1.5, 1.5, 2.0)) for side in ("fixed", "moving")}
+    dataset, roots = make(
+        files, truth=TRUTH | {"labels": {}}, warp=True, recipe=RECIPE | {"distance": 12.0, "reach": 2.0, "points": 400}
+    )
+    building.build(dataset, roots=roots)
+    case = corpus.case(dataset, "one", roots)
+    fixed = read_landmarks(case.landmark_sets()[""][0], ndim=3)
+    z, y, x = np.floor(case.fixed_grid().index(fixed) + 0.5).astype(int).T
+    assert np.all((x >= 10) & (x < 50) & (y >= 8) & (y < 40))
+    assert np.mean(values[x, y, z] == -850) > 0.05
 
 
 def test_the_same_recipe_gives_the_same_case_and_another_seed_another(make, pair):
