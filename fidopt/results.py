@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import fcntl
 import json
+import math
 import os
 import platform
 import re
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -88,6 +89,8 @@ def new_row(
     metrics: Mapping[str, float | None],
     *,
     labels: Mapping[str, Mapping[str, float | None]] | None = None,
+    landmarks: Mapping[str, Sequence[float]] | None = None,
+    regions: Mapping[str, Mapping[str, float]] | None = None,
     reasons: Mapping[str, str] | None = None,
     time_s: float | None = None,
     peak_ram_mib: int | None = None,
@@ -100,6 +103,8 @@ def new_row(
     return Row(
         metrics=dict(metrics),
         labels={metric: dict(values) for metric, values in (labels or {}).items()},
+        landmarks={metric: tuple(map(_finite, errors)) for metric, errors in (landmarks or {}).items()},
+        regions={what: dict(values) for what, values in (regions or {}).items()},
         reasons=dict(reasons or {}),
         time_s=None if time_s is None else round(time_s, 3),
         peak_ram_mib=peak_ram_mib,
@@ -147,10 +152,10 @@ def set_aside_others(line: Line, *, checksums: str, say: Say = _silent) -> Rows 
 
 
 def dump_rows(rows: Rows) -> str:
-    """Return a file of rows as fidopt writes it: keys sorted, two spaces of indent, no empty error or reasons."""
+    """Return a file of rows as fidopt writes it: keys sorted, two spaces of indent, no optional key that is empty."""
     document = rows.model_dump(mode="json", by_alias=True)
     for row in document["rows"].values():
-        for key in ("error", "reasons"):
+        for key in ("error", "landmarks", "reasons", "regions"):
             if not row[key]:
                 del row[key]
     return _json(document)
@@ -164,6 +169,10 @@ def lines(roots: Roots, dataset: str) -> Iterator[Rows]:
         rows = load(Rows, path)
         _refuse_moved(rows, path)
         yield rows
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
 
 
 def _refuse_moved(rows: Rows, path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -61,23 +62,22 @@ def score(
         folder of the results to write to, instead of this host's [FIDOPT_MACHINE]
     """
     from fidopt import corpus
+    from fidopt.runner.previews import draw_or_say
 
     roots = (where or Where()).roots()
     described = corpus.filled(corpus.dataset(dataset, roots))
     _refuse_folders(described, fields, outputs, voxels=voxels)
     with (compute or Compute()).place() as place, progress(f"scoring {name} on {dataset}") as report:
         told: dict[str, Any] = {"machine": machine, "client": place.client, "progress": report, "say": say}
+        told["draw"] = partial(draw_or_say, say=say)
         if outputs is not None:
             from fidopt.scoring.output_submission import score_outputs
 
             submission = score_outputs(name, described, cases, outputs=outputs, roots=roots, **told)
         elif fields is not None:
-            from fidopt.runner.previews import draw
             from fidopt.scoring.submission import score_fields
 
-            submission = score_fields(
-                name, described, cases, fields=fields, roots=roots, voxels=voxels, draw=draw, **told
-            )
+            submission = score_fields(name, described, cases, fields=fields, roots=roots, voxels=voxels, **told)
     if json:
         show_json(_document(submission))
     else:

@@ -52,6 +52,10 @@ class Row(Descriptor):
         Metric -> value; null where it could not be computed, for the reason in ``reasons``.
     labels
         Metric -> label -> value.
+    landmarks
+        Metric -> the error of every landmark pair, in the order of the files.
+    regions
+        What was measured -> region of the image -> value (:mod:`fidopt.scoring.regions`).
     reasons
         Metric -> why it is null.
     time_s, peak_ram_mib, peak_gpu_mib, threads
@@ -65,6 +69,8 @@ class Row(Descriptor):
 
     metrics: dict[Text, float | None]
     labels: dict[Text, dict[str, float | None]] = Field(default_factory=dict)
+    landmarks: dict[Text, tuple[float | None, ...]] = Field(default_factory=dict)
+    regions: dict[Text, dict[Text, float]] = Field(default_factory=dict)
     reasons: dict[Text, Text] = Field(default_factory=dict)
     time_s: NonNegativeFloat | None = None
     peak_ram_mib: NonNegativeInt | None = None

@@ -36,6 +36,10 @@ class Scores(Protocol):
     @property
     def labels(self) -> Mapping[str, Mapping[str, float | None]]: ...  # noqa: D102
     @property
+    def landmarks(self) -> Mapping[str, Sequence[float]]: ...  # noqa: D102
+    @property
+    def regions(self) -> Mapping[str, Mapping[str, float]]: ...  # noqa: D102
+    @property
     def reasons(self) -> Mapping[str, str]: ...  # noqa: D102
     @property
     def evaluation(self) -> str: ...  # noqa: D102
@@ -240,8 +244,7 @@ def _run_and_score(session: Session, case: Case) -> Row:
             failure = Failure(stage=stage, reason=_sentence(error), log_tail=result.log_tail)
             return _failed(session, case, result, failure, folder=Path(folder))
         _keep_evaluation(session.line, scores)
-        if registers:
-            _draw(session, case, found)
+        _draw(session, case, found)
         return _row(session, result, scores, None)
 
 
@@ -261,6 +264,8 @@ def _row(session: Session, result: RunResult, scores: Scores | None, failure: Fa
     return results.new_row(
         scores.metrics if scores else {},
         labels=scores.labels if scores else {},
+        landmarks=scores.landmarks if scores else {},
+        regions=scores.regions if scores else {},
         reasons=scores.reasons if scores else {},
         time_s=result.time_s,
         peak_ram_mib=result.peak_ram_mib,
@@ -279,11 +284,8 @@ def _keep_evaluation(line: Line, scores: Scores) -> None:
         part.write_text(scores.evaluation, encoding="utf-8")
 
 
-def _draw(session: Session, case: Case, found: DisplacementField) -> None:
-    try:
-        previews.draw(case, found, session.line.previews(case.name))
-    except (FidoptError, OSError, ValueError) as error:
-        session.say(f"{session.dataset.name}/{case.name}: no pictures: {_sentence(error)}")
+def _draw(session: Session, case: Case, found: DisplacementField | Output) -> None:
+    previews.draw_or_say(case, found, session.line.previews(case.name), say=session.say)
 
 
 def _sentence(error: BaseException) -> str:

@@ -44,6 +44,8 @@ class Scores:
         Metric -> why it is None.
     landmarks
         Metric -> the error of every landmark pair, in the order of the files.
+    regions
+        What was measured -> region of the image -> value.
     evaluation
         The evaluation as KonfAI resolved it.
     """
@@ -52,6 +54,7 @@ class Scores:
     labels: dict[str, dict[str, float | None]] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
     landmarks: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    regions: dict[str, dict[str, float]] = field(default_factory=dict)
     evaluation: str = ""
 
 
@@ -157,7 +160,7 @@ def read_scores(asked: Plan, report: Report, *, diagonal: float, reasons: Mappin
             labels[metric] = parts
     missing = [metric for metric, value in metrics.items() if value is None]
     why = {metric: (reasons or {}).get(metric) or _reason(metric, labels) for metric in missing}
-    return Scores(metrics, labels, why, landmarks, report.resolved)
+    return Scores(metrics, labels, why, landmarks, evaluation=report.resolved)
 
 
 def _reason(metric: str, labels: Mapping[str, Mapping[str, float | None]]) -> str:

@@ -26,6 +26,7 @@ from fidopt.scoring.evaluation import Scores, read_scores
 from fidopt.scoring.evaluator import evaluate, require_konfai
 from fidopt.scoring.outputs import Output, empty_labels, truth_grid, truth_path
 from fidopt.scoring.plan import Evidence, Segmentation, Synthesis, plan
+from fidopt.scoring.regions import regions
 from fidopt.scoring.staging import UNITS
 
 #: Why a metric has no value where it has none.
@@ -38,6 +39,8 @@ _REASONS: Mapping[str, str] = {
     "ssim": "the mask is empty",
     "hd95_geometry": "no structure was found in both images",
 }
+#: What a synthesis' regions are told from.
+_COMPARED = ("OutputImage", "TargetImage", "Mask")
 #: What a synthesis is measured by: null where there is no image.
 SYNTHESIS = ("mae", "psnr", "ssim")
 
@@ -110,6 +113,8 @@ def score_output(
     scores = read_scores(asked, report, diagonal=truth_grid(case).diagonal, reasons=_REASONS)
     if scores.metrics.get("mae") == 0:
         scores.reasons["psnr"] = "nothing differs inside the mask, so that the ratio is infinite"
+    if task == "synthesis":
+        scores.regions.update(regions(*(_voxels(groups[name], client) for name in _COMPARED)))
     if scores.metrics.get("mae", 0) is None and not case.masks():
         scores.reasons.update(dict.fromkeys(SYNTHESIS, "the real image has one value, hence no body to look inside"))
     return scores
@@ -167,6 +172,11 @@ def _groups(
         "Mask": mask or body_of(open_image(truth), client=client),
     }
     return groups | ({"OutputAnatomy": anatomy.output, "TargetAnatomy": anatomy.target} if anatomy else {})
+
+
+def _voxels(group: xr.DataArray | Path, client: Any) -> npt.NDArray[Any]:  # noqa: ANN401 - distributed is not typed
+    image = open_image(group) if isinstance(group, Path) else group
+    return np.asarray(compute(image, client=client))
 
 
 def _stage(group: xr.DataArray | Path, path: Path, client: Any) -> None:  # noqa: ANN401 - distributed is not typed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -141,6 +142,7 @@ def score_outputs(
     roots: Roots,
     machine: str | None = None,
     client: Any = None,  # noqa: ANN401 - distributed is not typed
+    draw: Callable[[Case, Output, Path], None] = nothing,
     progress: Callable[[int, int], None] = nothing,
     say: Callable[[str], None] = nothing,
 ) -> Submission:
@@ -160,6 +162,8 @@ def score_outputs(
         The folder of ``roots.results`` to write to; by default this host's.
     client
         A Dask client for what is read from stores; by default threads on this machine's cores.
+    draw
+        Draws a case's pictures into a folder; asked where an output was scored.
     progress, say
         Told how many cases are done, and what a person should know.
 
@@ -183,7 +187,12 @@ def score_outputs(
     scored = []
     for number, case in enumerate(built):
         progress(number, len(built))
-        row = scorer.score(case, found[case.name])
+        output, failure = scorer.read_or_fail(case, found[case.name])
+        row = row_of(scorer.measure(case, output), failure)
+        if output is not None:
+            draw(case, output, line.previews(case.name))
+        else:
+            shutil.rmtree(line.previews(case.name), ignore_errors=True)
         add_row(line, case.name, row, checksums=digest, say=say)
         if scorer.evaluation:
             with written_whole(line.evaluation) as part:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,7 +88,7 @@ def score_fields(
     client
         A Dask client for what is read from stores; by default threads on this machine's cores.
     draw
-        Draws a case's pictures into a folder; asked where a field was scored and there are images.
+        Draws a case's pictures into a folder; asked where a field was scored.
     progress, say
         Told how many cases are done, and what a person should know.
 
@@ -114,9 +115,10 @@ def score_fields(
         progress(number, len(built))
         field, failure = read_or_fail(case, found[case.name], voxels=voxels)
         scores = score_case(case, field, template=template, client=client)
-        if field is not None and case.has_images:
+        if field is not None:
             draw(case, field, line.previews(case.name))
         if failure is not None:
+            shutil.rmtree(line.previews(case.name), ignore_errors=True)
             say(f"{dataset.name}/{case.name}: {failure.reason}; it counts as the unregistered pair")
         row = row_of(scores, failure)
         add_row(line, case.name, row, checksums=digest, say=say)
@@ -208,7 +210,14 @@ def read_or_fail(
 
 def row_of(scores: Scores, failure: Failure | None) -> Row:
     """Return the row of a field made elsewhere: no time, no memory."""
-    return new_row(scores.metrics, labels=scores.labels, reasons=scores.reasons, error=failure)
+    return new_row(
+        scores.metrics,
+        labels=scores.labels,
+        landmarks=scores.landmarks,
+        regions=scores.regions,
+        reasons=scores.reasons,
+        error=failure,
+    )
 
 
 def _fields_of(cases: Sequence[Case], folder: Path) -> dict[str, Path | FieldError | None]:

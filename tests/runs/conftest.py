@@ -150,6 +150,8 @@ class FakeScores:
     labels: dict[str, dict[str, float | None]] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
     evaluation: str = "Evaluator: {}\n"
+    landmarks: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    regions: dict[str, dict[str, float]] = field(default_factory=dict)
 
 
 class FakeScorer:

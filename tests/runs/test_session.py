@@ -59,7 +59,7 @@ def test_a_method_goes_from_nothing_to_rows(world, scorer, pictures):
     assert "error" not in row
     assert finished.line.evaluation.read_text() == "Evaluator: {}\n"
     pictures = {path.name for path in finished.line.previews("two").iterdir()}
-    assert pictures == {"before.png", "after.png", "warped.png"}
+    assert pictures == {"before.png", "after.png", "warped.png", "contours.png", "jacobian.png"}
     assert any("making its environment" in message for message in world.told)
     assert any("machine.json was made" in message for message in world.told)
 
