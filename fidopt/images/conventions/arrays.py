@@ -47,11 +47,13 @@ def read_array(name: str, meant: Convention, *, fixed: Grid | None) -> tuple[npt
             msg = f"{name}: an array says nothing of where its voxels lie; it is read beside a fixed image alone"
             raise InputError(msg)
         return _whole(_of_numpy(name, meant, fixed), fixed, meant, name=name), fixed
-    numbers, grid = _of_nifti(name, meant)
-    if meant.layout == "mapping" and fixed is None:
+    numbers, file = _of_nifti(name, meant)
+    if fixed is not None:
+        return _whole(numbers, fixed, meant, name=name), fixed
+    if meant.layout == "mapping":
         msg = f"{name}: the header of a mapping of DIPY's holds no image's geometry; it is read beside a fixed image"
         raise InputError(f"{msg} alone")
-    return (numbers, grid) if fixed is None else (_whole(numbers, fixed, meant, name=name), fixed)
+    return numbers, file.grid(len(numbers))
 
 
 def refuse_negated(file: nifti.NiftiFile) -> str:
@@ -88,7 +90,7 @@ def xyz(shape: tuple[int, ...]) -> str:
     return "(" + ", ".join(str(n) for n in reversed(shape)) + ")"
 
 
-def _of_nifti(name: str, meant: Convention) -> tuple[npt.NDArray[Any], Grid]:
+def _of_nifti(name: str, meant: Convention) -> tuple[npt.NDArray[Any], nifti.NiftiFile]:
     if not name.endswith((".nii", ".nii.gz")):
         msg = f"{name}: {meant.tool} writes {meant.writes}"
         raise InputError(msg)
@@ -98,8 +100,8 @@ def _of_nifti(name: str, meant: Convention) -> tuple[npt.NDArray[Any], Grid]:
         msg = f"{said}, which means world vectors, not {meant.tool}'s arrays; leave --voxels out, and any convention"
         raise FieldError(msg)
     if meant.layout == "mapping" and len(file.shape) == _MAPPING and file.shape[-2:] == (3, 2):
-        return file.values()[..., _PULL].T, file.grid(3)
-    return vectors_of(file, f"{meant.tool} writes {meant.writes}"), file.grid(file.shape[-1])
+        return file.values()[..., _PULL].T, file
+    return vectors_of(file, f"{meant.tool} writes {meant.writes}"), file
 
 
 def _of_numpy(name: str, meant: Convention, fixed: Grid) -> npt.NDArray[Any]:
@@ -128,10 +130,10 @@ def _load(name: str) -> npt.NDArray[Any]:
         raise InputError(msg)
     try:
         # Pickled objects run code when they are loaded.
-        loaded = np.load(name, allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
-            return loaded
-        with loaded:
+        with Path(name).open("rb") as stream:
+            loaded = np.load(stream, allow_pickle=False)
+            if isinstance(loaded, np.ndarray):
+                return loaded
             if len(loaded.files) == 1:
                 return np.asarray(loaded[loaded.files[0]])
             held = ", ".join(loaded.files) or "nothing"

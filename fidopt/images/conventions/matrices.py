@@ -9,7 +9,7 @@ import numpy as np
 from blocks.transforms import Affine
 from fidopt.errors import InputError
 from fidopt.images.conventions.readings import Floats
-from fidopt.images.conventions.table import Convention
+from fidopt.images.conventions.table import RAS, Convention
 
 #: Bytes of the longest text that is looked at: four lines of four numbers are far shorter.
 _LONGEST = 4096
@@ -58,5 +58,5 @@ def read_matrix(path: str | Path, meant: Convention, *, ndim: int | None = None)
     if not np.isfinite(matrix).all() or not np.array_equal(matrix[n], [*[0.0] * n, 1.0]):
         msg = f"{path}: the last row of an affine matrix is {'0 ' * n}1 and all numbers are finite, got"
         raise InputError(f"{msg} {matrix[n].tolist()}; write it again")
-    signs = np.array(meant.reading(n).signs, dtype=np.float64)
+    signs = np.array(RAS[:n], dtype=np.float64)
     return Affine.of(matrix[:n, :n] * np.outer(signs, signs), matrix[:n, n] * signs)

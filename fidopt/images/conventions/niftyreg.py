@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from blocks.grid import Grid
 from blocks.transforms import BSpline
 from fidopt.errors import FieldError
 from fidopt.images import nifti
@@ -74,4 +75,10 @@ def read_spline(file: nifti.NiftiFile) -> BSpline:
     points = lattice.world(index.reshape(-1, lattice.ndim))
     reading = CONVENTIONS["niftyreg-deformation"].reading(lattice.ndim)
     moved = reading.displacements(places.reshape(lattice.ndim, -1).T, Pair(lattice, lattice, points))
-    return BSpline(lattice, moved.T.reshape(lattice.ndim, *lattice.shape))
+    coefficients = moved.T.reshape(lattice.ndim, *lattice.shape)
+    # The first voxel lies on the edge of what the lattice covers, by a header in float32 a hair outside, where a spline
+    # moves nothing: a control point more on every side keeps it in, and weighs nothing anywhere else.
+    padded = np.pad(coefficients, [(0, 0), *[(1, 1)] * lattice.ndim], mode="edge")
+    origin = lattice.world([-1.0] * lattice.ndim)
+    wider = Grid.of(padded.shape[1:], spacing=lattice.spacing, origin=origin.tolist(), direction=lattice.direction)
+    return BSpline(wider, padded)

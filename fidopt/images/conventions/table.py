@@ -20,7 +20,7 @@ Layout = Literal["field", "array", "mapping"]
 #: scipy's ``zoom`` has them; or each amid the two voxels (an axis) it stands for, as torch's ``interpolate``.
 Halves = Literal["corners", "middles"]
 #: The signs that turn components along RAS into LPS.
-_RAS = (-1, -1, 1)
+RAS = (-1, -1, 1)
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Convention:
     writes
         Which files are read by it, in words.
     ras
-        Whether components go along RAS instead of LPS; of transforms in text, whether matrices do.
+        Whether a field's components go along RAS instead of LPS.
     frame, position
         See :class:`~fidopt.images.conventions.readings.Reading`.
     layout, halves
@@ -44,7 +44,7 @@ class Convention:
     by_header
         Whether the file's own header says what its numbers are (NiftyReg's), instead of ``frame`` and ``position``.
     matrices
-        Whether a transform may be a matrix in text, fixed world -> moving world.
+        Whether a transform may be a matrix in text: along RAS whatever fields go along, fixed world -> moving world.
     files
         Where a case's folder holds its transform, beside the contract's ``DVF.*``: ways that are tried in order, each
         of them patterns of files that are composed, the first applied to the fixed point first.
@@ -64,7 +64,7 @@ class Convention:
 
     def reading(self, ndim: int) -> Reading:
         """Return how the numbers of a voxel are read, in ``ndim`` dimensions."""
-        signs = _RAS[:ndim] if self.ras else (1,) * ndim
+        signs = RAS[:ndim] if self.ras else (1,) * ndim
         return Reading(signs, tuple(range(ndim)), self.frame, position=self.position)
 
 
