@@ -55,9 +55,12 @@ class OfficialZero(File):
         Case -> metric -> value.
     mean
         Metric -> the mean over the cases.
+    differs
+        Metric -> why ours is another figure on purpose; one that is not named has to be theirs.
     """
 
     source: Text
     config: Text
     cases: Annotated[dict[Name, dict[Name, Figure]], Field(min_length=1)]
     mean: dict[Name, Figure]
+    differs: dict[Name, Text] = Field(default_factory=dict)

@@ -12,6 +12,7 @@ from fidopt.descriptors.method import Method
 from fidopt.descriptors.rows import Rows
 from fidopt.errors import UsageError
 from fidopt.leaderboard.lines import UNREGISTERED, BoardLine, columns, summarise
+from fidopt.leaderboard.published import Challenge, challenge
 from fidopt.leaderboard.ranks import latest_only, main_measure, rank, ranked_metrics, why_unranked
 from fidopt.resources import Roots
 from fidopt.runner import methods
@@ -35,6 +36,8 @@ class Board:
         Ranked lines in their order, then the reference, then the others.
     notes
         What a reader should know of the dataset.
+    published
+        The challenge's own table, where the dataset is one's task: never ranked with the lines.
     """
 
     dataset: str
@@ -47,6 +50,7 @@ class Board:
     lines: tuple[BoardLine, ...]
     notes: tuple[str, ...] = ()
     task: Task = "registration"
+    published: Challenge | None = None
 
     def document(self) -> dict[str, Any]:
         """Return the board as a JSON document."""
@@ -69,8 +73,8 @@ def board(name: str, *, roots: Roots) -> Board:
         corpus.filled(dataset)  # what cannot be run yet is not sent to fidopt run
         msg = f"there are no rows of {name} in {roots.results}; write some: fidopt run METHOD {name}"
         raise UsageError(msg)
-    comparable, others = _comparable(found, dataset, roots)
-    lines = [_line(rows, comparable, dataset, roots) for rows in comparable]
+    kept, others = comparable(found, dataset, roots)
+    lines = [_line(rows, kept, dataset, roots) for rows in kept]
     shown = latest_only([line for line in lines if line is not None])
     standing = [line for line in shown if line.unranked is None]
     metrics = ranked_metrics(standing, dataset)
@@ -91,6 +95,7 @@ def board(name: str, *, roots: Roots) -> Board:
         everything,
         _dataset_notes(dataset, others, shown=columns(everything)),
         dataset.task,
+        challenge(name, roots),
     )
 
 
@@ -101,22 +106,25 @@ def boards(roots: Roots) -> list[Board]:
     return [board(name, roots=roots) for name in sorted(there & known)]
 
 
-def _comparable(found: Sequence[Rows], dataset: Dataset, roots: Roots) -> tuple[list[Rows], list[Rows]]:
+def comparable(found: Sequence[Rows], dataset: Dataset, roots: Roots) -> tuple[list[Rows], list[Rows]]:
     """Part the lines scored on one set of files (the recorded ones, else those of the latest row) from the others."""
+    if not found:
+        return [], []
     recorded = results.recorded_digest(dataset, roots)
     digests = {rows.checksums for rows in found}
     if recorded not in digests:
-        dates = {d: max((_latest(rows) for rows in found if rows.checksums == d), default="") for d in digests}
+        dates = {d: max((latest(rows) for rows in found if rows.checksums == d), default="") for d in digests}
         recorded = max(sorted(digests), key=lambda digest: dates[digest])
     kept = [rows for rows in found if rows.checksums == recorded]
     return kept, [rows for rows in found if rows.checksums != recorded]
 
 
-def _latest(rows: Rows) -> str:
+def latest(rows: Rows) -> str:
+    """Return the date of a line's latest row."""
     return max((row.date for row in rows.rows.values()), default="")
 
 
-def _line(rows: Rows, comparable: Sequence[Rows], dataset: Dataset, roots: Roots) -> BoardLine | None:
+def _line(rows: Rows, kept: Sequence[Rows], dataset: Dataset, roots: Roots) -> BoardLine | None:
     """Return a line, or None where it is not shown on this board."""
     method = _method(rows.method, roots)
     variant = method.variants.get(rows.method.partition("@")[2]) if method else None
@@ -126,7 +134,7 @@ def _line(rows: Rows, comparable: Sequence[Rows], dataset: Dataset, roots: Roots
         return None
     if variant and {f"{dataset.name}/{case}" for case in dataset.cases} & set(variant.tuned_on):
         return None
-    zero = [other for other in comparable if other.method == UNREGISTERED]
+    zero = [other for other in kept if other.method == UNREGISTERED]
     here = next((other for other in zero if other.machine == rows.machine), next(iter(zero), None))
     line = summarise(rows, dataset, unregistered=here)
     return replace(line, unranked=why_unranked(line, method))

@@ -1,4 +1,4 @@
-"""A board as a pandas data frame."""
+"""Boards as a pandas data frame."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ from fidopt import resources
 from fidopt.errors import MissingError
 from fidopt.leaderboard.board import board as read_board
 from fidopt.leaderboard.tables import records
+from fidopt.leaderboard.track import find, track_board
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 
 def board(name: str, *, results: Path | None = None, share: Path | None = None) -> DataFrame:
-    """Return a dataset's leaderboard as a data frame, a line a row, in the board's order.
+    """Return a dataset's leaderboard, or those of a track, as a data frame: a line a row, in the boards' order.
 
     Parameters
     ----------
     name
-        A dataset's name.
+        A dataset's or a track's name; the column ``dataset`` tells a track's boards apart.
     results, share
         Where rows and descriptors lie; as for the commands where they are not given.
 
@@ -29,11 +30,14 @@ def board(name: str, *, results: Path | None = None, share: Path | None = None) 
     MissingError
         Where pandas is not installed.
     UsageError
-        When there is no such dataset, or no row of it.
+        When there is no such dataset or track, or no row of it.
     """
     try:
         from pandas import DataFrame
     except ImportError as error:
         msg = "fidopt.board needs pandas: pip install 'fidopt[studies]'"
         raise MissingError(msg) from error
-    return DataFrame(records(read_board(name, roots=resources.roots(results=results, share=share))))
+    roots = resources.roots(results=results, share=share)
+    track = find(name, roots)
+    boards = [read_board(name, roots=roots)] if track is None else track_board(name, track, roots=roots).boards
+    return DataFrame([record for one in boards for record in records(one)])

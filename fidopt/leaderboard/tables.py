@@ -5,37 +5,22 @@ from __future__ import annotations
 import csv
 import io
 import math
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fidopt.leaderboard.folding import Folded
 from fidopt.leaderboard.lines import UNREGISTERED, BoardLine, Mean
+from fidopt.leaderboard.titles import PERCENT, title
 
 if TYPE_CHECKING:
     from fidopt.leaderboard.board import Board
 
-#: Metric -> what its column is called; distances carry the dataset's unit.
-_TITLES = {
-    "dice": "Dice", "hd95": "HD95", "surface_dice": "surface Dice", "tre": "TRE", "tre_p95": "TRE p95", "rtre": "rTRE",
-    "sdlogj": "SDlogJ", "folds": "folds", "mae": "MAE", "psnr": "PSNR", "ssim": "SSIM",
-}  # fmt: skip
-_DISTANCES = ("hd95", "tre")
 #: Metrics whose size depends on the dataset's unit or values.
 _LENGTHS = frozenset({"hd95", "tre", "mae", "psnr"})
 #: Most decimals of a cell.
 _MOST_DIGITS = 9
 #: Metrics that a terminal has no room for; CSV and JSON have them.
 _NOT_IN_TERMINAL = frozenset({"tre_p95", "rtre", "folds"})
-#: Metrics shown as percentages.
-_PERCENT = frozenset({"rtre", "folds"})
-
-
-def title(metric: str, unit: str) -> str:
-    """Return the head of a metric's column."""
-    base, _, name = metric.partition("_")
-    text = _TITLES.get(metric) or f"{_TITLES.get(base, base)} {name}".strip()
-    if metric in _PERCENT:
-        return f"{text} %"
-    return f"{text} {unit}" if base in _DISTANCES and metric != "rtre" else text
 
 
 def digits_of(metric: str, board: Board) -> int:
@@ -44,7 +29,7 @@ def digits_of(metric: str, board: Board) -> int:
     A distance in millimetres may be a thousandth of one, of which two decimals would show nothing.
     """
     base = metric.split("_")[0]
-    if metric in _PERCENT:
+    if metric in PERCENT:
         return 2
     if base not in _LENGTHS:
         return 3
@@ -57,7 +42,7 @@ def mean_text(metric: str, mean: Mean | None, digits: int) -> str:
     """Return a mean as a cell shows it."""
     if mean is None:
         return "-"
-    text = f"{mean.value * 100:.3g}" if metric in _PERCENT else f"{mean.value:.{digits}f}"
+    text = f"{mean.value * 100:.3g}" if metric in PERCENT else f"{mean.value:.{digits}f}"
     return text if not mean.missing else f"{text} ({mean.cases} cases)"
 
 
@@ -65,13 +50,13 @@ def interval_text(metric: str, mean: Mean | None, digits: int) -> str:
     """Return a mean's 95 % interval as a cell shows it."""
     if mean is None or mean.low is None or mean.high is None:
         return ""
-    scale = 100 if metric in _PERCENT else 1
+    scale = 100 if metric in PERCENT else 1
     return f"{mean.low * scale:.{digits}f} to {mean.high * scale:.{digits}f}"
 
 
 def change_text(metric: str, mean: Mean | None, digits: int) -> str:
     """Return a mean's change from the unregistered pairs, + where it is better."""
-    if mean is None or mean.change is None or metric in {"sdlogj", *_PERCENT}:
+    if mean is None or mean.change is None or metric in {"sdlogj", *PERCENT}:
         return ""
     return f"{mean.change:+.{digits}f}"
 
@@ -131,7 +116,11 @@ def records(board: Board) -> list[dict[str, Any]]:
 
 def csv_text(boards: list[Board]) -> str:
     """Return boards as CSV, one line a line, with every column that any of them has."""
-    lines = [record for board in boards for record in records(board)]
+    return csv_of([record for board in boards for record in records(board)])
+
+
+def csv_of(lines: Sequence[Mapping[str, Any]]) -> str:
+    """Return flat records as CSV, with every column that any of them has."""
     heads = list(dict.fromkeys(key for record in lines for key in record))
     stream = io.StringIO()
     writer = csv.DictWriter(stream, heads, restval="", lineterminator="\n")
@@ -204,7 +193,7 @@ def _count(number: int, word: str) -> str:
 def _latex_mean(metric: str, mean: Mean | None, digits: int) -> str:
     if mean is None:
         return "--"
-    scale = 100 if metric in _PERCENT else 1
+    scale = 100 if metric in PERCENT else 1
     text = f"{mean.value * scale:.{digits}f}"
     if mean.low is None or mean.high is None:
         return text
