@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 
 from fidopt.check.readings import Floats, Pair, Reading, kinds, signs_and_orders, single
+from fidopt.images.conventions import known_as
 
 #: The field as written is at most so far from the motion; each reading wrong in one way, at least so far.
 NEAR, FAR = 1.0, 2.5
@@ -78,7 +79,8 @@ def judge(numbers: Floats, motion: Floats, pair: Pair) -> Finding:
     if found:
         words = tuple(reading.words for reading, _ in found)
         said = f"as written the field misses the motion by {residual:.2f}; it would be right to {found[0][1]:.2f} read"
-        return Finding("wrong", f"{said} {', or '.join(words)}", residual, found[0][1], words)
+        said = f"{said} {', or '.join(words)}{_tools(found[0][0])}"
+        return Finding("wrong", said, residual, found[0][1], words)
     said = f"as written the field misses the motion by {residual:.2f}, and no other reading finds it: the nearest,"
     return Finding("lost", f"{said} {nearest.words}, misses by {wrong[nearest]:.2f}", residual, wrong[nearest])
 
@@ -107,6 +109,12 @@ def fitting(numbers: Floats, motion: Floats, pair: Pair, *, most: int = 3) -> li
                 near.append((reading, float(distance)))
     near.sort(key=_score)
     return [one for one in near if _score(one) <= _score(near[0]) + 3 * DEPARTURE][:most]
+
+
+def _tools(reading: Reading) -> str:
+    """Return whose fields are read so, in words; nothing where no tool of the table means that."""
+    tools = known_as(reading)
+    return f" (the convention of {' and of '.join(tools)}: `fidopt field {tools[0]}:FILE` reads it)" if tools else ""
 
 
 def _score(one: tuple[Reading, float]) -> float:

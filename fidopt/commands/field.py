@@ -21,12 +21,14 @@ def field(
     The fixed point x matches x + u(x) in the moving image; u is float32, along the world's axes (LPS), in FIXED's
     unit. Several transforms are composed, the first applied to the fixed point first.
 
-    Example: `fidopt field TransformParameters.1.txt DVF.nii.gz --like fixed.ome.zarr`
+    Example: `fidopt field TransformParameters.1.txt DVF.nii.gz --like fixed.ome.zarr`,
+    `fidopt field greedy:warp.nii.gz greedy:affine.mat DVF.nii.gz --like fixed.nii.gz`
 
     Parameters
     ----------
     transform
         ITK's transform file, elastix's parameter file (with the initial transforms it names), a displacement field;
+        `TOOL:FILE` for what another tool wrote and means (ants, convexadam, dipy, greedy, konfai, learn2reg, niftyreg);
         `inverse:FILE` for the inverse of a rigid or affine one
     out
         the field to write: .nii.gz, .mha, .nrrd or .ome.zarr; further transforms stand before it

@@ -25,6 +25,7 @@ def score(
     *cases: str,
     fields: Path | None = None,
     outputs: Path | None = None,
+    convention: str | None = None,
     voxels: Annotated[bool, Parameter(negative=())] = False,
     machine: str | None = None,
     where: Where | None = None,
@@ -56,8 +57,12 @@ def score(
     outputs
         of another task: folder of CASE/labels.nii.gz with CASE/labels.json, or of CASE/image.nii.gz (also .mha, .nrrd,
         .ome.zarr)
+    convention
+        which tool wrote the fields and means what by them: ants, convexadam, dipy, elastix, greedy, itk, konfai,
+        learn2reg, niftyreg, niftyreg-deformation, niftyreg-displacement; CASE/ then holds the tool's own files, such
+        as ANTs' 1Warp.nii.gz and 0GenericAffine.mat, elastix's TransformParameters.1.txt or KonfAI's Transform.h5
     voxels
-        the fields are Learn2Reg's: voxels along the index axes
+        the fields are Learn2Reg's: voxels along the index axes (--convention learn2reg)
     machine
         folder of the results to write to, instead of this host's [FIDOPT_MACHINE]
     """
@@ -66,7 +71,7 @@ def score(
 
     roots = (where or Where()).roots()
     described = corpus.filled(corpus.dataset(dataset, roots))
-    _refuse_folders(described, fields, outputs, voxels=voxels)
+    _refuse_folders(described, fields, outputs, said=_said(convention, voxels=voxels))
     with (compute or Compute()).place() as place, progress(f"scoring {name} on {dataset}") as report:
         told: dict[str, Any] = {"machine": machine, "client": place.client, "progress": report, "say": say}
         told["draw"] = partial(draw_or_say, say=say)
@@ -77,7 +82,9 @@ def score(
         elif fields is not None:
             from fidopt.scoring.submission import score_fields
 
-            submission = score_fields(name, described, cases, fields=fields, roots=roots, voxels=voxels, **told)
+            submission = score_fields(
+                name, described, cases, fields=fields, roots=roots, convention=convention, voxels=voxels, **told
+            )
     if json:
         show_json(_document(submission))
     else:
@@ -86,7 +93,7 @@ def score(
     return 0
 
 
-def _refuse_folders(dataset: Dataset, fields: Path | None, outputs: Path | None, *, voxels: bool) -> None:
+def _refuse_folders(dataset: Dataset, fields: Path | None, outputs: Path | None, *, said: str | None) -> None:
     """Refuse anything but the one folder that the dataset's task needs."""
     from fidopt.errors import UsageError
 
@@ -97,9 +104,14 @@ def _refuse_folders(dataset: Dataset, fields: Path | None, outputs: Path | None,
         what = {"registration": "displacement fields", "segmentation": "label maps", "synthesis": "images"}
         msg = f"{dataset.name} is a {dataset.task} dataset: name the folder of its {what[dataset.task]}, {option} DIR"
         raise UsageError(msg + (", and no other" if other is not None else ""))
-    if voxels and not registers:
-        msg = f"--voxels is said of displacement fields, and {dataset.name} is a {dataset.task} dataset; leave it out"
+    if said and not registers:
+        msg = f"{said} is said of displacement fields, and {dataset.name} is a {dataset.task} dataset; leave it out"
         raise UsageError(msg)
+
+
+def _said(convention: str | None, *, voxels: bool) -> str | None:
+    """Return the option that was given of fields, or None."""
+    return "--voxels" if voxels else "--convention" if convention else None
 
 
 def _document(submission: Submission) -> dict[str, object]:

@@ -33,7 +33,7 @@ def warp(
         the moving image, an OME-Zarr store
     transform
         ITK's transform file (.tfm, .txt, .h5, .mat), elastix's parameter file, or a displacement field (NIfTI,
-        MetaImage, NRRD, OME-Zarr)
+        MetaImage, NRRD, OME-Zarr); `TOOL:FILE` for what another tool wrote and means, as for `fidopt field`
     out
         the store to write, NAME.ome.zarr; further transforms stand before it
     like

@@ -62,7 +62,7 @@ class Evaluator:
         """Return the field, or raise FieldError."""
         from fidopt.scoring.field import read_scored_field
 
-        return read_scored_field(path, case, voxels=False)
+        return read_scored_field(path, case)
 
     def score(self, case: Case, field: DisplacementField | None, *, workdir: Path) -> Scores:
         """Return the case's metrics."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +11,9 @@ from blocks.grid import Grid
 from blocks.transforms import DisplacementField
 from fidopt.corpus import Case
 from fidopt.errors import FieldError, InputError
-from fidopt.images.conventions import CONTRACT
+from fidopt.images.conventions import CONTRACT, Convention, arrays
 from fidopt.images.fields import read_field
+from fidopt.scoring.foreign import files_of, read_foreign
 from fidopt.scoring.levels import fixed_grids
 
 #: Endings that a field may have.
@@ -20,8 +22,15 @@ ENDINGS = (".nii.gz", ".nii", ".mha", ".mhd", ".nrrd", ".nhdr", ".ome.zarr")
 TOLERANCE = 1e-6
 
 
-def find_field(folder: Path, case: Case) -> Path | None:
+def find_field(folder: Path, case: Case, *, endings: tuple[str, ...] = ENDINGS) -> Path | None:
     """Return where a case's field is: ``<folder>/<case>/DVF.*``, or Learn2Reg's ``<folder>/disp_FFFF_MMMM.*``.
+
+    Parameters
+    ----------
+    folder, case
+        Where is looked, and for whose.
+    endings
+        What its name may end in.
 
     Raises
     ------
@@ -30,24 +39,41 @@ def find_field(folder: Path, case: Case) -> Path | None:
     """
     numbers = case.dataset.cases[case.name].learn2reg
     stems = [folder / case.name / "DVF", *([folder / f"disp_{numbers}"] if numbers else [])]
-    found = [path for stem in stems for ending in ENDINGS if (path := stem.with_name(stem.name + ending)).exists()]
+    found = [path for stem in stems for ending in endings if (path := stem.with_name(stem.name + ending)).exists()]
     if len(found) > 1:
         msg = f"{case.dataset.name}/{case.name} has several fields ({', '.join(map(str, found))}); keep one"
         raise FieldError(msg)
     return found[0] if found else None
 
 
-def read_scored_field(path: Path, case: Case, *, voxels: bool = False) -> DisplacementField:
+def find_files(folder: Path, case: Case, tool: Convention) -> tuple[Path, ...]:
+    """Return the files of a case's field: one under the contract's names, else those under the tool's own.
+
+    Raises
+    ------
+    FieldError
+        When there are several.
+    """
+    field = find_field(folder, case, endings=ENDINGS if tool.layout == "field" else (*ENDINGS, *arrays.NUMPY))
+    if field is not None:
+        return (field,)
+    return files_of(folder / case.name, tool, case=f"{case.dataset.name}/{case.name}")
+
+
+def read_scored_field(
+    path: Path | Sequence[Path], case: Case, *, convention: Convention = CONTRACT
+) -> DisplacementField:
     """Read a field and hold it against the case's fixed grid, or of a large dataset against what it has to cover.
 
     Parameters
     ----------
     path
-        A file or store, or the folder that a method wrote ``DVF.*`` in.
+        A file or store, or the folder that a method wrote ``DVF.*`` in; by another convention several transforms too,
+        the first applied to the fixed point first.
     case
         Gives the fixed grid.
-    voxels
-        The components are voxels along the index axes, as Learn2Reg has them.
+    convention
+        Which tool's files they are, and what they mean.
 
     Returns
     -------
@@ -60,10 +86,13 @@ def read_scored_field(path: Path, case: Case, *, voxels: bool = False) -> Displa
     FieldError
         When there is none, it lies on another grid, or it is not a field of finite numbers.
     """
-    where = _in_folder(path) if path.is_dir() and path.suffix != ".zarr" else path
-    grid = case.fixed_grid()
+    paths = [_in_folder(path)] if isinstance(path, Path) else list(path)
+    where, grid = paths[0], case.fixed_grid()
     try:
-        field = read_field(where, convention="learn2reg" if voxels else CONTRACT.name, fixed=grid)
+        if convention is CONTRACT:
+            field = read_field(where)
+        else:
+            field = read_foreign(paths, convention, grid, large=case.dataset.large)
     except FieldError:
         raise
     except InputError as error:
@@ -119,6 +148,9 @@ def zero_field(grid: Grid) -> DisplacementField:
 
 
 def _in_folder(folder: Path) -> Path:
+    """Return the field in a method's folder; what is no such folder is the field itself."""
+    if not folder.is_dir() or folder.suffix == ".zarr":
+        return folder
     found = [folder / f"DVF{ending}" for ending in ENDINGS if (folder / f"DVF{ending}").exists()]
     if len(found) != 1:
         there = ", ".join(path.name for path in found) or "none"

@@ -17,11 +17,13 @@ from fidopt.descriptors.dataset import Dataset
 from fidopt.descriptors.rows import Failure, LineName, Row
 from fidopt.errors import FieldError, UsageError
 from fidopt.images.atomic import written_whole
+from fidopt.images.conventions import CONTRACT, Convention
 from fidopt.resources import Roots
 from fidopt.results import Line, add_row, corpus_digest, machine_here, new_row, set_aside_others
 from fidopt.scoring.evaluation import Scores, evaluation_file, refuse_other_tasks, score_case
 from fidopt.scoring.evaluator import require_konfai
-from fidopt.scoring.field import find_field, read_scored_field
+from fidopt.scoring.field import find_files, read_scored_field
+from fidopt.scoring.foreign import meant
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,7 @@ def score_fields(
     *,
     fields: Path,
     roots: Roots,
+    convention: str | None = None,
     voxels: bool = False,
     machine: str | None = None,
     client: Any = None,  # noqa: ANN401 - distributed is not typed
@@ -80,9 +83,10 @@ def score_fields(
     cases
         Some of its cases; by default all.
     fields
-        Holds ``<case>/DVF.*``, or Learn2Reg's ``disp_FFFF_MMMM.*``.
-    voxels
-        The fields are voxels along the index axes, as Learn2Reg has them.
+        Holds ``<case>/DVF.*``, or Learn2Reg's ``disp_FFFF_MMMM.*``; of another convention, ``<case>/`` with the tool's
+        own files.
+    convention, voxels
+        Which tool's fields they are (:data:`fidopt.images.conventions.CONVENTIONS`); ``voxels`` stands for learn2reg.
     machine
         The folder of ``roots.results`` to write to; by default this host's.
     client
@@ -104,8 +108,9 @@ def score_fields(
     refuse_other_tasks(dataset)
     require_konfai()
     check_name(name)
+    tool = meant(convention, voxels=voxels)
     built = corpus.cases(dataset, cases, roots)
-    found = _fields_of(built, fields)
+    found = _fields_of(built, fields, tool)
     line = Line(roots.results, machine_here(roots, name=machine, say=say).name, name, dataset.name)
     digest, template = corpus_digest(dataset, roots), evaluation_file(roots)
     # Rows that cannot be read are refused now, not when the first case has been scored.
@@ -113,7 +118,7 @@ def score_fields(
     scored = []
     for number, case in enumerate(built):
         progress(number, len(built))
-        field, failure = read_or_fail(case, found[case.name], voxels=voxels)
+        field, failure = read_or_fail(case, found[case.name], tool)
         scores = score_case(case, field, template=template, client=client)
         if field is not None:
             draw(case, field, line.previews(case.name))
@@ -134,6 +139,7 @@ def score(
     case: str,
     field: str | Path | DisplacementField | None,
     *,
+    convention: str | None = None,
     voxels: bool = False,
     roots: Roots | None = None,
     client: Any = None,  # noqa: ANN401 - distributed is not typed
@@ -147,8 +153,8 @@ def score(
     field
         Of a registration, the field: a file or store, u on the fixed grid in memory, or None for the unregistered pair.
         Of a segmentation or a synthesis, the file or store of its label map or image, or None for a failed case.
-    voxels
-        A file's components are voxels along the index axes, as Learn2Reg has them.
+    convention, voxels
+        Which tool's field a file is (:data:`fidopt.images.conventions.CONVENTIONS`); ``voxels`` stands for learn2reg.
     roots
         The folders to work in; by default those of the FIDOPT_* variables and the working folder.
     client
@@ -170,7 +176,7 @@ def score(
     if field is None or isinstance(field, DisplacementField):
         found = field
     else:
-        found, failure = read_or_fail(built, Path(field), voxels=voxels)
+        found, failure = read_or_fail(built, Path(field), meant(convention, voxels=voxels))
     return row_of(score_case(built, found, template=evaluation_file(where), client=client), failure)
 
 
@@ -184,7 +190,7 @@ def _score_output(case: Case, result: object, *, roots: Roots, client: Any) -> R
 
 
 def read_or_fail(
-    case: Case, field: Path | FieldError | None, *, voxels: bool = False
+    case: Case, field: Path | Sequence[Path] | FieldError | None, convention: Convention = CONTRACT
 ) -> tuple[DisplacementField, None] | tuple[None, Failure]:
     """Read a case's field, or say why it cannot be scored.
 
@@ -193,17 +199,18 @@ def read_or_fail(
     case
         A built case.
     field
-        The file, store or folder of it; None where there is none; the error, where it was refused already.
-    voxels
-        The components are voxels along the index axes, as Learn2Reg has them.
+        The file, store or folder of it, or several files; None where there is none; the error, where it was refused
+        already.
+    convention
+        Which tool's files they are.
     """
     try:
         if isinstance(field, FieldError):
             raise field
-        if field is None:
+        if not field:
             msg = "there is no field"
             raise FieldError(msg)
-        return read_scored_field(field, case, voxels=voxels), None
+        return read_scored_field(field, case, convention=convention), None
     except FieldError as error:
         return None, Failure(stage="field", reason=" ".join(str(error).split()))
 
@@ -220,17 +227,20 @@ def row_of(scores: Scores, failure: Failure | None) -> Row:
     )
 
 
-def _fields_of(cases: Sequence[Case], folder: Path) -> dict[str, Path | FieldError | None]:
+def _fields_of(
+    cases: Sequence[Case], folder: Path, tool: Convention
+) -> dict[str, tuple[Path, ...] | FieldError | None]:
     """Return each case's field, or why there is not one; refuse a folder that has none at all."""
-    found: dict[str, Path | FieldError | None] = {}
+    found: dict[str, tuple[Path, ...] | FieldError | None] = {}
     for case in cases:
         try:
-            found[case.name] = find_field(folder, case)
+            found[case.name] = find_files(folder, case, tool)
         except FieldError as error:
             found[case.name] = error
     if not any(found.values()):
         msg = f"{folder} holds no field of {cases[0].dataset.name}: CASE/DVF.nii.gz is looked for, or"
-        msg = f"{msg} disp_FFFF_MMMM.nii.gz in Learn2Reg's numbering, for the cases {', '.join(found)}"
+        own = f", or {tool.tool}'s own files ({tool.writes})," if tool.files else ","
+        msg = f"{msg} disp_FFFF_MMMM.nii.gz in Learn2Reg's numbering{own} for the cases {', '.join(found)}"
         raise UsageError(msg)
     return found
 

@@ -10,6 +10,7 @@ import pytest
 from fidopt.check.judging import judge
 from fidopt.check.readings import Pair, Reading, every, signs_and_orders, single
 from fidopt.check.scenes import scenes
+from fidopt.images.conventions import CONVENTIONS
 
 SCENES = {scene.name: scene for scene in scenes((2, 3))}
 
@@ -65,6 +66,15 @@ def test_every_wrong_convention_is_caught_and_named(name):
         assert reading.words in finding.conventions, (reading.words, finding.conventions)
         tried += 1
     assert tried >= (100 if SCENES[name].ndim == 3 else 20)
+
+
+def test_a_wrong_convention_that_a_tool_is_known_by_is_called_by_the_tool_s_name():
+    pair = thinned("two_grids")
+    true = motion("two_grids", pair)
+    for name, tools in (("niftyreg-displacement", "dipy and of niftyreg-displacement"), ("learn2reg", "learn2reg")):
+        finding = judge(CONVENTIONS[name].reading(3).numbers(true, pair), true[0], pair)
+        assert finding.state == "wrong"
+        assert f"{tools}: `fidopt field " in finding.said
 
 
 def test_a_field_that_is_a_little_off_is_right_and_its_conventions_are_still_told():

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import SimpleITK as sitk  # noqa: N813 - the package's customary name
 
 import blocks
 from blocks.grid import Grid
@@ -107,9 +108,70 @@ def test_learn2regs_fields_without_voxels_fail_and_say_so(corpus, capsys):
     assert "counts as the unregistered pair" in captured.err
 
 
+def _ants(folder: Path) -> None:
+    """Write a warp by 3, 0, 0 and an affine by 0, 4, 0 under ANTs' names, and the inverse warp that ANTs writes too."""
+    _field(folder / "out_1Warp.nii.gz", (3.0, 0.0, 0.0))
+    _field(folder / "out_1InverseWarp.nii.gz", (-3.0, 0.0, 0.0))
+    sitk.WriteTransform(
+        sitk.AffineTransform([1.0, 0, 0, 0, 1, 0, 0, 0, 1], [0.0, 4.0, 0.0]), str(folder / "out_0GenericAffine.mat")
+    )
+
+
+def _niftyreg(folder: Path) -> None:
+    import nibabel
+
+    _field(folder / "DVF.nii.gz", (-3.0, -4.0, 0.0))
+    image = nibabel.load(folder / "DVF.nii.gz")
+    image.header.set_intent(1007, name="NREG_TRANS")
+    image.header["intent_p1"] = 1
+    nibabel.save(nibabel.Nifti1Image(image.get_fdata().astype(np.float32), None, image.header), folder / "DVF.nii.gz")
+
+
+def _konfai(folder: Path) -> None:
+    folder.mkdir(parents=True)
+    sitk.WriteTransform(sitk.TranslationTransform(3, (3.0, 4.0, 0.0)), str(folder / "Transform.h5"))
+
+
+def _elastix(folder: Path) -> None:
+    folder.mkdir(parents=True)
+    for number, (shift, before) in enumerate(((0, "NoInitialTransform"), (4, "TransformParameters.0.txt"))):
+        words = ['(Transform "TranslationTransform")', f"(TransformParameters {3 - 3 * number} {shift} 0)"]
+        words += [f'(InitialTransformParameterFileName "{before}")', '(HowToCombineTransforms "Compose")']
+        words += ["(FixedImageDimension 3)", "(MovingImageDimension 3)"]
+        (folder / f"TransformParameters.{number}.txt").write_text("\n".join(words))
+
+
+@pytest.mark.parametrize("tool", [_ants, _niftyreg, _konfai, _elastix], ids=lambda f: f.__name__[1:])
+def test_a_tool_s_own_files_are_scored_by_its_convention(corpus, capsys, tool):
+    tool(corpus / "fields" / "one")
+    name = tool.__name__[1:]
+    assert _score("mine", "points", "--fields", "fields", "--convention", name, "--json") == 0
+    row = json.loads(capsys.readouterr().out)["rows"]["one"]
+    assert row["error"] is None
+    assert row["metrics"]["tre"] == pytest.approx(0, abs=1e-5)
+
+
+def test_two_files_of_one_name_are_refused_in_the_row(corpus, capsys):
+    _ants(corpus / "fields" / "one")
+    _field(corpus / "fields" / "one" / "other_1Warp.nii.gz", (3.0, 0.0, 0.0))
+    assert _score("mine", "points", "--fields", "fields", "--convention", "ants", "--json") == 0
+    reason = json.loads(capsys.readouterr().out)["rows"]["one"]["error"]["reason"]
+    assert "several files of ANTs's (other_1Warp.nii.gz, out_1Warp.nii.gz); keep one" in reason
+
+
+def test_a_field_that_covers_a_part_of_the_fixed_image_is_refused_in_the_row(corpus, capsys):
+    small = Grid.of((4, 4, 4), spacing=GRID.spacing)
+    (corpus / "fields" / "one").mkdir(parents=True)
+    write_field(corpus / "fields" / "one" / "DVF.nii.gz", np.zeros((3, *small.shape), np.float32), small)
+    assert _score("mine", "points", "--fields", "fields", "--convention", "itk", "--json") == 0
+    assert "uncovered" in json.loads(capsys.readouterr().out)["rows"]["one"]["error"]["reason"]
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        (["mine", "points", "--fields", "fields", "--convention", "nyftireg"], "did you mean 'niftyreg'?"),
+        (["mine", "points", "--fields", "fields", "--convention", "ants", "--voxels"], "leave one of them out"),
         (["mine", "nothing", "--fields", "fields"], "nothing"),
         (["mine", "points", "two", "--fields", "fields"], "no case 'two'"),
         (["mine", "points", "--fields", "elsewhere"], "holds no field"),

@@ -10,6 +10,7 @@ import SimpleITK as sitk  # noqa: N813 - the name the field knows
 import blocks
 from blocks.grid import Grid
 from fidopt.errors import FieldError
+from fidopt.images.conventions import CONVENTIONS
 from fidopt.images.nifti import write_field
 from fidopt.scoring.field import find_field, read_scored_field, zero_field
 
@@ -44,7 +45,7 @@ def test_voxels_along_the_index_axes_become_world_displacements(case, grids, tmp
     steps = _vectors(grid)
     # Learn2Reg's (x, y, z, 3): the components are the last of four axes.
     sitk.WriteImage(sitk.JoinSeries([sitk.GetImageFromArray(component) for component in steps]), tmp_path / "d.nii.gz")
-    field = read_scored_field(tmp_path / "d.nii.gz", case, voxels=True)
+    field = read_scored_field(tmp_path / "d.nii.gz", case, convention=CONVENTIONS["learn2reg"])
     index = np.array([3.0, 5.0, 7.0])
     voxel = (slice(None), 3, 5, 7)
     expected = grid.world(index + steps[voxel][::-1]) - grid.world(index)

@@ -47,7 +47,10 @@ class Convention:
         Whether a transform may be a matrix in text: along RAS whatever fields go along, fixed world -> moving world.
     files
         Where a case's folder holds its transform, beside the contract's ``DVF.*``: ways that are tried in order, each
-        of them patterns of files that are composed, the first applied to the fixed point first.
+        of them patterns of files that are composed, the first applied to the fixed point first. Files named as an
+        inverse are left out.
+    numbered
+        Whether the tool numbers files of one pattern, of which the last names those before it.
     """
 
     name: str
@@ -61,6 +64,7 @@ class Convention:
     by_header: bool = False
     matrices: bool = False
     files: tuple[tuple[str, ...], ...] = ()
+    numbered: bool = False
 
     def reading(self, ndim: int) -> Reading:
         """Return how the numbers of a voxel are read, in ``ndim`` dimensions."""
@@ -80,7 +84,7 @@ _ALL = (
         "ants",
         "ANTs",
         "1Warp.nii.gz, 0GenericAffine.mat and both composed, or Composite.h5",
-        files=(("*Composite.h5",), ("*[0-9]Warp.nii.gz", "*GenericAffine.mat"), ("*Warp.nii.gz",), ("*Affine.mat",)),
+        files=(("*Composite.h5",), ("*Warp.nii.gz", "*Affine.mat"), ("*Warp.nii.gz",), ("*Affine.mat",)),
     ),
     Convention(
         "convexadam",
@@ -103,6 +107,7 @@ _ALL = (
         "elastix",
         "the last TransformParameters file with those it names, or transformix's deformationField",
         files=(("TransformParameters.*.txt",), ("deformationField.*",)),
+        numbered=True,
     ),
     Convention(
         "greedy",
