@@ -17,6 +17,9 @@ from fidopt.runner.methods import Chosen
 
 #: The file's name in a method's folder.
 FILE = "check.json"
+#: Which pairs and which judgement verdicts are made by; raised when either changes, so that no older verdict stands.
+#: 2: the field is looked at well inside the body.
+CHECK = 2
 #: Files of a method's folder that no run depends on.
 _ASIDE = (FILE, "NOTES.md")
 
@@ -46,10 +49,9 @@ def refuse_packaged(chosen: Chosen) -> None:
 
 
 def read(chosen: Chosen) -> Checked | None:
-    """Return what is kept of a line, or None where it was never checked or has changed since."""
-    path = chosen.folder / FILE
-    found = load(Verdicts, path).lines.get(chosen.name) if path.is_file() else None
-    return found if found and found.made_from == made_from(chosen.folder) else None
+    """Return what is kept of a line, or None where it was never checked, or it or the check has changed since."""
+    found = _lines(chosen).get(chosen.name)
+    return found if found and (found.check, found.made_from) == (CHECK, made_from(chosen.folder)) else None
 
 
 def keep(
@@ -63,20 +65,28 @@ def keep(
         Name of a pair -> what was found; ``dataset/case`` -> what the real scorer said.
     """
     path = chosen.folder / FILE
-    before = load(Verdicts, path).lines if path.is_file() else {}
     known = read(chosen)
     checked = Checked(
         version=chosen.method.version,
         made_from=made_from(chosen.folder),
+        check=CHECK,
         fidopt_version=__version__,
         date=datetime.now(tz=UTC).date().isoformat(),
         pairs={**(known.pairs if known else {}), **{name: verdict(found) for name, found in (pairs or {}).items()}},
         cases={**(known.cases if known else {}), **(cases or {})},
     )
-    lines = dict(sorted({**before, chosen.name: checked}.items()))
+    lines = dict(sorted({**_lines(chosen), chosen.name: checked}.items()))
     with written_whole(path) as part:
         part.write_text(dump(Verdicts(lines=lines)), encoding="utf-8")
     return path
+
+
+def _lines(chosen: Chosen) -> dict[str, Checked]:
+    """Return what is kept of a method and of the variants it has; a folder that was copied brings another's along."""
+    path = chosen.folder / FILE
+    own = {chosen.method.name, *(f"{chosen.method.name}@{name}" for name in chosen.method.variants)}
+    kept = load(Verdicts, path).lines if path.is_file() else {}
+    return {name: line for name, line in kept.items() if name in own}
 
 
 def verdict(found: Finding) -> Verdict:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field, NonNegativeFloat
+from pydantic import Field, NonNegativeFloat, PositiveInt
 
 from fidopt.descriptors.base import Day, Descriptor, Digest, File, Text
 from fidopt.descriptors.rows import LineName
@@ -40,8 +40,8 @@ class Checked(Descriptor):
     ----------
     version, made_from
         The method's version, and the digest of its folder's files that a run depends on.
-    fidopt_version, date
-        What checked it, and on which day.
+    check, fidopt_version, date
+        Which pairs and judgement, of which fidopt, checked it, and on which day.
     pairs
         Name of a pair -> its verdict.
     cases
@@ -50,6 +50,7 @@ class Checked(Descriptor):
 
     version: Text
     made_from: Digest
+    check: PositiveInt = 1
     fidopt_version: Text
     date: Day
     pairs: dict[Text, Verdict] = Field(default_factory=dict)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import shutil
 from pathlib import Path
 
 import nibabel
@@ -10,7 +12,7 @@ import numpy as np
 import pytest
 
 from fidopt import resources
-from fidopt.check import keeping
+from fidopt.check import judging, keeping
 from fidopt.check.scenes import Scene, scenes
 from fidopt.check.synthetic import build_case, judge_file
 from fidopt.cli import main
@@ -141,6 +143,36 @@ def test_a_method_that_is_right_passes_and_its_verdicts_are_kept_beside_it(share
     ]
     (folder / "run.sh").write_text("exit 1\n")
     assert keeping.read(methods.find("good", resources.roots())) is None
+
+
+def test_a_copied_folders_verdicts_are_not_the_copys(share):
+    folder = method(share, "good", 'cp "$(dirname "$0")/colour.nii.gz" "$3/DVF.nii.gz"\n', dimensions=[2])
+    assert main(["check", "good"]) == 0
+    copy = Path(shutil.copytree(folder, share / "methods" / "copy"))
+    (copy / "method.json").write_text((folder / "method.json").read_text().replace("good", "copy"))
+    assert keeping.read(methods.find("copy", resources.roots())) is None
+    assert main(["check", "copy"]) == 0
+    assert list(load(Verdicts, copy / "check.json").lines) == ["copy"]
+
+
+def test_a_verdict_of_an_earlier_check_does_not_stand(share, monkeypatch):
+    method(share, "good", 'cp "$(dirname "$0")/colour.nii.gz" "$3/DVF.nii.gz"\n', dimensions=[2])
+    assert main(["check", "good"]) == 0
+    assert keeping.read(methods.find("good", resources.roots())) is not None
+    monkeypatch.setattr(keeping, "CHECK", keeping.CHECK + 1)
+    assert keeping.read(methods.find("good", resources.roots())) is None
+
+
+def test_pairs_and_judgement_are_those_that_the_number_of_the_check_stands_for():
+    digest = hashlib.sha256(f"{judging.NEAR} {judging.FAR}".encode())
+    for scene in SCENES.values():
+        digest.update(f"{scene.name} {scene.motion}".encode())
+        digest.update(np.packbits(scene.inside()).tobytes())
+        for grid in (scene.fixed, scene.moving):
+            digest.update(f"{grid.shape} {np.round(grid.matrix, 5) + 0} {np.round(grid.origin, 5) + 0}".encode())
+    assert (keeping.CHECK, digest.hexdigest()[:16]) == (2, "a01e94cf118bceb2"), (
+        "the check changed: raise CHECK, check every method anew"
+    )
 
 
 def test_a_field_that_is_right_on_one_grid_only_is_caught(share, capsys):
