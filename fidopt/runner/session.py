@@ -128,7 +128,10 @@ class Finished:
 
 @dataclass(frozen=True)
 class Session:
-    """All that one call of :func:`run_dataset` works with."""
+    """All that one call of :func:`run_dataset` works with.
+
+    ``keeps`` says whether the evaluation and the pictures of a case are kept beside its line's rows.
+    """
 
     order: Order
     dataset: Dataset
@@ -136,6 +139,7 @@ class Session:
     checksums: str
     scorer: Scorer
     say: Callable[[str], None]
+    keeps: bool = True
 
 
 def run_dataset(
@@ -210,7 +214,7 @@ def _run_each(
 ) -> None:
     for count, case in enumerate(cases):
         progress(count, len(cases))
-        row = _run_and_score(session, case)
+        row = run_and_score(session, case)
         results.add_row(session.line, case.name, row, checksums=session.checksums, say=session.say)
         finished.done.append(case.name)
         if row.error:
@@ -230,7 +234,8 @@ def _is_due(row: Row | None, method: Method, again: Again | None) -> bool:
     return again == "failed" and row.error is not None
 
 
-def _run_and_score(session: Session, case: Case) -> Row:
+def run_and_score(session: Session, case: Case) -> Row:
+    """Run a session's method on a case and return its row; whatever goes wrong is a row that says so."""
     with run_case(session.order, case) as result, tempfile.TemporaryDirectory(prefix="fidopt-score-") as folder:
         if result.failure or result.field is None:
             return _failed(session, case, result, result.failure, folder=Path(folder))
@@ -243,8 +248,7 @@ def _run_and_score(session: Session, case: Case) -> Row:
         except Exception as error:  # noqa: BLE001 - whatever a method wrote, its case fails and the next one runs
             failure = Failure(stage=stage, reason=_sentence(error), log_tail=result.log_tail)
             return _failed(session, case, result, failure, folder=Path(folder))
-        _keep_evaluation(session.line, scores)
-        _draw(session, case, found)
+        _keep(session, case, scores, found)
         return _row(session, result, scores, None)
 
 
@@ -256,7 +260,7 @@ def _failed(session: Session, case: Case, result: RunResult, failure: Failure | 
     except Exception as error:  # noqa: BLE001 - the row must be written all the same
         session.say(f"{session.dataset.name}/{case.name}: what stands for it cannot be scored: {_sentence(error)}")
         return _row(session, result, None, failure)
-    _keep_evaluation(session.line, scores)
+    _keep(session, case, scores, None)
     return _row(session, result, scores, failure)
 
 
@@ -275,17 +279,17 @@ def _row(session: Session, result: RunResult, scores: Scores | None, failure: Fa
     )
 
 
-def _keep_evaluation(line: Line, scores: Scores) -> None:
+def _keep(session: Session, case: Case, scores: Scores, found: DisplacementField | Output | None) -> None:
+    """Keep a case's evaluation, and draw what was found, beside the rows of a session that keeps such things."""
     from fidopt.images.atomic import written_whole
 
-    if not scores.evaluation:
+    if not session.keeps:
         return
-    with written_whole(line.evaluation) as part:
-        part.write_text(scores.evaluation, encoding="utf-8")
-
-
-def _draw(session: Session, case: Case, found: DisplacementField | Output) -> None:
-    previews.draw_or_say(case, found, session.line.previews(case.name), say=session.say)
+    if scores.evaluation:
+        with written_whole(session.line.evaluation) as part:
+            part.write_text(scores.evaluation, encoding="utf-8")
+    if found is not None:
+        previews.draw_or_say(case, found, session.line.previews(case.name), say=session.say)
 
 
 def _sentence(error: BaseException) -> str:
