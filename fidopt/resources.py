@@ -6,7 +6,7 @@ import difflib
 import os
 import socket
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import overload
 
@@ -37,6 +37,8 @@ class Roots:
         Built cases; providers' archives; rows.
     environments
         The methods' own environments.
+    private
+        Seeds of known deformations that were drawn on this machine, of datasets whose archive keeps none.
     """
 
     share: tuple[Path, ...]
@@ -44,6 +46,7 @@ class Roots:
     archives: Path
     results: Path
     environments: Path
+    private: Path = field(default_factory=lambda: _path("FIDOPT_PRIVATE", _own_data() / "private"))
 
     def find(self, kind: str, name: str) -> Path:
         """Return the folder or file ``<share>/<kind>/<name>`` of the first share that has it.
@@ -96,6 +99,10 @@ def roots(
         results=results or _path("FIDOPT_RESULTS", Path("results")),
         environments=_path("FIDOPT_ENVS", cache),
     )
+
+
+def _own_data() -> Path:
+    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "fidopt"
 
 
 def machine_name() -> str | None:

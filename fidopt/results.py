@@ -184,30 +184,37 @@ def _refuse_moved(rows: Rows, path: Path) -> None:
 def corpus_digest(dataset: Dataset, roots: Roots) -> str:
     """Return one digest of what a dataset's rows are scored on: its built cases as they lie, the others as recorded.
 
-    The cases of a large dataset are too long to read again: they count as recorded where they were.
+    The images of a large dataset are too long to read again: they count as recorded where they were. What lies beside
+    them is read: it differs where a known deformation was drawn from another seed.
     """
     recorded = checksums(dataset.name, roots)
     cases = dict(recorded.cases) if recorded else {}
     for name in dataset.cases:
         folder = case_dir(roots, dataset, name)
-        if folder.is_dir() and not (dataset.large and name in cases):
-            cases[name] = case_digests(folder)
+        if folder.is_dir():
+            noted = cases.get(name, {}) if dataset.large else {}
+            cases[name] = dict(noted) | case_digests(folder, stores=not noted)
     kept = {name: cases[name] for name in dataset.cases if name in cases}
     return Checksums(fidopt=__version__, cases=kept).digest
 
 
 def recorded_digest(dataset: Dataset, roots: Roots) -> str | None:
-    """Return the digest of a dataset's test cases as they were recorded, or None where one was not."""
+    """Return the digest of a dataset's test cases as they were recorded, or None where one was not, or not all of it.
+
+    What a machine's own seed draws is not recorded (:mod:`fidopt.building.recipe`).
+    """
     recorded = checksums(dataset.name, roots)
     if recorded is None or any(name not in recorded.cases for name in dataset.cases):
+        return None
+    if dataset.warp and not all("truth/deformation.tfm" in recorded.cases[name] for name in dataset.cases):
         return None
     return Checksums(fidopt=__version__, cases={name: recorded.cases[name] for name in dataset.cases}).digest
 
 
-def case_digests(folder: Path) -> dict[str, str]:
-    """Return entry -> digest of a built case, a store being one entry."""
+def case_digests(folder: Path, *, stores: bool = True) -> dict[str, str]:
+    """Return entry -> digest of a built case, a store being one entry; of the other files alone without ``stores``."""
     entries = [*folder.iterdir(), *(folder / "truth").glob("*")]
-    wanted = (path for path in entries if path.name.endswith(".ome.zarr") or path.is_file())
+    wanted = (path for path in entries if (stores and path.name.endswith(".ome.zarr")) or path.is_file())
     return {path.relative_to(folder).as_posix(): digest(path) for path in sorted(wanted)}
 
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from fidopt import corpus
-from fidopt.building.deformation import is_public
 from fidopt.building.main_board import Finding
+from fidopt.building.recipe import is_public
 from fidopt.descriptors.dataset import Dataset
 from fidopt.descriptors.truth import Checks
 from fidopt.errors import UsageError

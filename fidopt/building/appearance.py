@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import xarray as xr
-from pydantic import Field, NonNegativeInt
 
 from blocks.image import grid_of, spatial_dims
 from blocks.region import Region
-from fidopt.descriptors.base import Descriptor
+from fidopt.descriptors.appearance import Appearance
 
 Voxels = npt.NDArray[Any]
 
@@ -27,28 +26,16 @@ Voxels = npt.NDArray[Any]
 LATTICE = {2: 512, 3: 64}
 
 
-class Appearance(Descriptor):
-    """What is done to the values of a moving image once it is where it will be.
-
-    Parameters
-    ----------
-    mix
-        A row a channel: its value as a sum over the channels (one number a row for an image without channels).
-    offset
-        Added to each channel.
-    slope, curve
-        Light: one plus ``slope`` (world x, y[, z]) times the position from -1 to 1 along each axis, minus ``curve``
-        times the sum of their squares.
-    noise
-        Standard deviation of what is added to every value.
-    """
-
-    mix: tuple[tuple[float, ...], ...] = ()
-    offset: tuple[float, ...] = ()
-    slope: tuple[float, ...] = ()
-    curve: float = 0.0
-    noise: Annotated[float, Field(ge=0)] = 0.0
-    seed: NonNegativeInt = 0
+def problems(appearance: Appearance, image: xr.DataArray) -> Iterator[str]:
+    """Yield why an appearance is none of an image ([c,] [z,] y, x), each a sentence that begins with its key."""
+    count, ndim = int(image.sizes.get("c", 1)), len(spatial_dims(image))
+    if appearance.mix and [len(row) for row in appearance.mix] != [count] * count:
+        rows = [len(row) for row in appearance.mix]
+        yield f"mix: must have {count} row{'s' * (count != 1)} of {count} for this image, got rows of {rows}"
+    if len(appearance.offset) not in {0, count}:
+        yield f"offset: must have {count} number{'s' * (count != 1)} for this image, got {len(appearance.offset)}"
+    if len(appearance.slope) not in {0, ndim}:
+        yield f"slope: must have {ndim} numbers for this image, got {len(appearance.slope)}"
 
 
 def seen(image: xr.DataArray, appearance: Appearance, *, name: str) -> xr.DataArray:

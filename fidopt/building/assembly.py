@@ -16,14 +16,16 @@ import psutil
 from fidopt import __version__
 from fidopt.alignment.headers import stored_alignment
 from fidopt.building.contents import aligned_contents, read_contents
-from fidopt.building.deformation import draw, read_recipe, recipe_path, transform_text
+from fidopt.building.deformation import draw, transform_text
 from fidopt.building.folding import refuse_folding
 from fidopt.building.moved import move
 from fidopt.building.prepared import entries, prepare
 from fidopt.building.provider import stage
+from fidopt.building.recipe import provide_recipe, read_recipe, recipe_path
 from fidopt.building.records import (
     BuildRecord,
     entry_digests,
+    expected,
     file_digests,
     inputs_digest,
     libraries,
@@ -112,6 +114,8 @@ def build(
         When a case is there that was built from something else.
     """
     names = case_names(dataset, cases, development=True)
+    if dataset.warp and (overwrite or not all(case_dir(roots, dataset, name).exists() for name in names)):
+        provide_recipe(dataset, roots)
     inputs = inputs_digest(dataset, roots)
     todo = [name for name in names if not _kept(dataset, name, inputs, roots=roots, overwrite=overwrite)]
     for name in todo:
@@ -274,8 +278,9 @@ def _result(dataset: Dataset, name: str, done: Done, roots: Roots) -> Built:
     built = read_record(dataset, name, roots)
     mine = entry_digests(built.files if built else file_digests(folder))
     theirs = _recorded(dataset, name, roots)
-    same: Literal["match", "differ", "none"] = "none" if theirs is None else "match" if theirs == mine else "differ"
-    return Built(name, folder, done, same, mine)
+    if theirs is None:
+        return Built(name, folder, done, "none", mine)
+    return Built(name, folder, done, "match" if expected(dataset, mine, theirs) == mine else "differ", mine)
 
 
 def _clear_leftovers(place: Path, kept: Sequence[str]) -> None:

@@ -6,118 +6,27 @@ the built one shows at y. A prepared point x, which both images show, therefore 
 
 from __future__ import annotations
 
-import hashlib
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
-from typing import Annotated, Literal
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import Field, NonNegativeInt, PositiveInt
 
 from blocks.grid import Grid
 from blocks.transforms import BSpline
-from fidopt.building.appearance import Appearance
-from fidopt.building.folding import STEEPEST, STILL_LAYERS, least_determinant, steepness
-from fidopt.descriptors.base import File, load
-from fidopt.descriptors.dataset import Dataset
-from fidopt.errors import InputError, MissingError
-from fidopt.resources import Roots
+from fidopt.building.folding import STILL_LAYERS, least_determinant, steepness
+from fidopt.building.recipe import Recipe, generator, most_reach
+from fidopt.errors import InputError
 
 Floats = npt.NDArray[np.float64]
 
-#: Largest steepness taken: how far from one the construction stays.
-MOST_STEEP = 0.9
-#: Folder of a dataset's archive that holds its recipe, and nothing that a build lays out.
-PRIVATE = "private"
-#: Least seed of a recipe that is kept there. checksums.json holds the digest of what it draws.
-LEAST_SECRET = 10**14
 #: How close, in voxels, a point's pair must be to its exact place.
 PAIR_TOLERANCE = 1e-6
-
-
-class Recipe(File):
-    """How a dataset's deformations are drawn; kept with the truth, except for the sets of the demonstration.
-
-    Parameters
-    ----------
-    seed
-        Of the whole dataset; a case's own deformation also depends on its name.
-    family
-        The kind of deformation.
-    distance, reach
-        Of the lattice that shapes it, and the most it moves: in the dataset's unit.
-    border
-        Whether the image's faces stay where they are.
-    points
-        How many landmark pairs are added.
-    appearance
-        What else is done to the moving image of a large dataset; the moving image of another is whatever prepare.py
-        makes.
-    """
-
-    seed: NonNegativeInt
-    family: Literal["bspline"] = "bspline"
-    distance: Annotated[float, Field(gt=0)]
-    reach: Annotated[float, Field(gt=0)]
-    border: Literal["still", "free"] = "still"
-    points: PositiveInt = 100
-    appearance: Appearance | None = None
-
-
-def recipe_path(dataset: Dataset, roots: Roots) -> Path:
-    """Return where a dataset's recipe lies: with its archive, else (the demonstration's) beside its descriptor.
-
-    Raises
-    ------
-    MissingError
-        When it is in neither.
-    """
-    private = roots.archives / dataset.name / PRIVATE / "warp.json"
-    public = roots.find("datasets", dataset.name) / "warp.json"
-    for path in (private, public):
-        if path.is_file():
-            return path
-    msg = (
-        f"{dataset.name}: its known deformation's seed is not in {private}; only those who keep the truth can build it"
-    )
-    raise MissingError(msg)
-
-
-def is_public(dataset: Dataset, roots: Roots) -> bool:
-    """Whether a dataset's recipe lies beside its descriptor, for everybody to read."""
-    return any((root / "datasets" / dataset.name / "warp.json").is_file() for root in roots.share)
-
-
-def read_recipe(path: Path, dataset: Dataset) -> Recipe:
-    """Read a recipe and refuse one that could give a deformation that is not one-to-one, or that others could guess.
-
-    Raises
-    ------
-    InputError
-        When ``reach`` is too large for ``distance``, or a secret seed is so short that it is found by trying.
-    """
-    recipe = load(Recipe, path)
-    if path.parent.name == PRIVATE and recipe.seed < LEAST_SECRET:
-        msg = (
-            f"{path}: seed: must have {len(str(LEAST_SECRET))} digits or more, got {len(str(recipe.seed))}: with the "
-            "recorded checksums a shorter one is found by trying; python -c 'import secrets; "
-            "print(secrets.randbits(128))' gives one"
-        )
-        raise InputError(msg)
-    most = MOST_STEEP * recipe.distance / STEEPEST[dataset.dimension]
-    if recipe.reach > most:
-        msg = f"{path}: reach: must be at most {most:.4g} for a distance of {recipe.distance:g}, got {recipe.reach:g}"
-        raise InputError(msg)
-    return recipe
-
-
-def generator(recipe: Recipe, name: str) -> np.random.Generator:
-    """Return the random numbers of one case, named ``DATASET:CASE`` and what they are for."""
-    key = hashlib.sha256(f"{recipe.seed}:{name}".encode()).digest()
-    return np.random.default_rng(int.from_bytes(key, "big"))
+#: Least and most distance between control points where a recipe leaves it open, over the image's shortest side.
+_DISTANCES = (0.3, 0.4)
+#: Least and most reach there, over the most that the distance allows.
+_REACHES = (0.5, 0.8)
 
 
 @dataclass(frozen=True)
@@ -184,18 +93,17 @@ def draw(recipe: Recipe, grid: Grid, *, name: str) -> Deformation:
     InputError
         When the image is too small for the recipe: nothing would move.
     """
-    lattice, active = _lattice(recipe, grid)
+    distance, reach = _strength(recipe, grid, name=name)
+    lattice, active = _lattice(grid, distance, border=recipe.border)
     if not active.any():
-        msg = (
-            f"{name}: a distance of {recipe.distance:g} is too large for an image of {grid.shape} voxels: nothing moves"
-        )
+        msg = f"{name}: a distance of {distance:g} is too large for an image of {grid.shape} voxels: nothing moves"
         raise InputError(msg)
     random = generator(recipe, f"{name}:deformation")
     # Whole numbers, divided by a power of two: the same bits on every machine.
     shape = (grid.ndim, *lattice.shape)
     size = random.integers(1 << 19, 1 << 20, size=shape, endpoint=True) / float(1 << 20)
     sign = random.integers(0, 1, size=shape, endpoint=True) * 2 - 1
-    coefficients = np.where(active, size * sign * recipe.reach, 0.0)
+    coefficients = np.where(active, size * sign * reach, 0.0)
     world = np.einsum("ij,j...->i...", grid.direction_matrix, coefficients)
     return Deformation(BSpline(lattice, world))
 
@@ -214,20 +122,28 @@ def transform_text(transform: BSpline) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _lattice(recipe: Recipe, grid: Grid) -> tuple[Grid, npt.NDArray[np.bool_]]:
+def _strength(recipe: Recipe, grid: Grid, *, name: str) -> tuple[float, float]:
+    """Return how far apart control points are and the most they move: as the recipe says, else drawn for the image."""
+    if recipe.distance is not None and recipe.reach is not None:
+        return recipe.distance, recipe.reach
+    random = generator(recipe, f"{name}:strength")
+    shares = random.integers(0, 1 << 20, size=2, endpoint=True) / float(1 << 20)
+    far, much = (low + (high - low) * share for (low, high), share in zip((_DISTANCES, _REACHES), shares, strict=True))
+    distance = far * min(n * step for n, step in zip(grid.shape, grid.spacing[::-1], strict=True))
+    return distance, much * most_reach(distance, grid.ndim)
+
+
+def _lattice(grid: Grid, distance: float, *, border: str) -> tuple[Grid, npt.NDArray[np.bool_]]:
     """Return the control points around an image's centre, along its axes, and which of them move."""
     extent = np.array(grid.shape) * np.array(grid.spacing[::-1])
-    counts = np.ceil(extent / recipe.distance).astype(int) + 1 + 2 * STILL_LAYERS
+    counts = np.ceil(extent / distance).astype(int) + 1 + 2 * STILL_LAYERS
     middle = grid.world((np.array(grid.shape) - 1) / 2)
-    half = (counts[::-1] - 1) / 2 * recipe.distance
+    half = (counts[::-1] - 1) / 2 * distance
     # Rounded, so that the last bit of a product does not decide where the lattice is.
     origin = np.round(middle - grid.direction_matrix @ half, 6) + 0.0
-    lattice = Grid.of(counts, spacing=[recipe.distance] * grid.ndim, origin=origin, direction=grid.direction)
-    inset = 2 * recipe.distance if recipe.border == "still" else 0.0
-    axes = [
-        np.abs(np.arange(n) - (n - 1) / 2) * recipe.distance <= e / 2 - inset
-        for n, e in zip(counts, extent, strict=True)
-    ]
+    lattice = Grid.of(counts, spacing=[distance] * grid.ndim, origin=origin, direction=grid.direction)
+    inset = 2 * distance if border == "still" else 0.0
+    axes = [np.abs(np.arange(n) - (n - 1) / 2) * distance <= e / 2 - inset for n, e in zip(counts, extent, strict=True)]
     active = np.ones((), dtype=bool)
     for axis in axes:
         active = np.multiply.outer(active, axis)

@@ -27,21 +27,17 @@ from blocks.transforms import Affine
 from fidopt.alignment.averaging import coarse
 from fidopt.alignment.bodies import SIDE, body_of, border
 from fidopt.alignment.headers import aligned, stored_alignment
+from fidopt.building.appearance import problems as appearance_problems
 from fidopt.building.appearance import seen
 from fidopt.building.contents import Contents, is_labels, label_problems, problems, side
-from fidopt.building.deformation import (
-    Deformation,
-    Recipe,
-    draw,
-    read_recipe,
-    recipe_path,
-    transform_text,
-)
+from fidopt.building.deformation import Deformation, draw, transform_text
 from fidopt.building.folding import refuse_folding
 from fidopt.building.moved import drawn_pairs, moved_points
 from fidopt.building.prepared import entries
+from fidopt.building.recipe import Recipe, read_recipe, recipe_path
 from fidopt.building.stores import refuse_different, write_points
 from fidopt.building.world import in_unit, is_world, permutation, regridded, world_grid
+from fidopt.descriptors.appearance import Appearance
 from fidopt.descriptors.base import load
 from fidopt.descriptors.dataset import Dataset
 from fidopt.descriptors.reference import ImageReference, direction
@@ -98,6 +94,12 @@ class LargeCase:
         """How its deformation is drawn; None where it has none."""
         return read_recipe(recipe_path(self.dataset, self.roots), self.dataset) if self.dataset.warp else None
 
+    @cached_property
+    def appearance(self) -> Appearance | None:
+        """What is done to the values of the moving image; None of nothing."""
+        path = entries(self.prepared, self.dataset).get("moving")
+        return _appearance(path) if path is not None else None
+
 
 def assemble_large(case: LargeCase) -> None:
     """Build a case of a large dataset into its folder.
@@ -139,6 +141,7 @@ def _read(case: LargeCase) -> Contents:
                 points[entry] = alignment.inverse().points(points[entry])
             continue
         image = opened(path, case.source, labels=is_labels(entry))
+        _check_appearance(entry, path, image)
         grid = in_unit(image, grid_of(image), dataset.unit)
         if side(entry) == "moving" and alignment is not None:
             grid = aligned(grid, alignment)
@@ -147,6 +150,22 @@ def _read(case: LargeCase) -> Contents:
             raise InputError(f"{msg}; align the moving one, and resample the fixed one before it is a provider's file")
         images[entry] = regridded(image, grid, unit=dataset.unit)
     return Contents(images, points)
+
+
+def _appearance(path: Path) -> Appearance | None:
+    return load(ImageReference, path).appearance if path.suffix == ".json" else None
+
+
+def _check_appearance(entry: str, path: Path, image: xr.DataArray) -> None:
+    """Refuse an appearance of another image than the moving one, or one that does not fit it."""
+    appearance = _appearance(path)
+    if appearance is None:
+        return
+    if entry != "moving":
+        msg = f"{path}: appearance: is the moving image's alone; the fixed side is as its provider delivers it"
+        raise InputError(msg)
+    if found := list(appearance_problems(appearance, image)):
+        raise InputError("\n".join(f"{path}: appearance.{problem}" for problem in found))
 
 
 def opened(path: Path, source: Path, *, labels: bool) -> xr.DataArray:
@@ -188,8 +207,8 @@ def _write(case: LargeCase, entry: str, image: xr.DataArray, deformation: Deform
     placed = image
     if deformation is not None or not is_world(grid_of(image)):
         placed = _placed(case, image, spool, deformation, labels=kind == "labels")
-    if entry == "moving" and case.recipe is not None and case.recipe.appearance is not None:
-        placed = seen(placed, case.recipe.appearance, name=case.key)
+    if entry == "moving" and case.appearance is not None:
+        placed = seen(placed, case.appearance, name=case.key)
     _write_store(case, path, placed, kind="labels" if kind == "labels" else "image")
     refuse_different(placed, path)
     forget()

@@ -14,7 +14,8 @@ from blocks.grid import Grid
 from blocks.image import grid_of
 from fidopt.alignment.bodies import Body, body_of
 from fidopt.building.contents import Contents, is_labels, side
-from fidopt.building.deformation import PAIR_TOLERANCE, Deformation, Recipe, generator
+from fidopt.building.deformation import PAIR_TOLERANCE, Deformation
+from fidopt.building.recipe import Recipe, generator
 from fidopt.errors import InputError
 
 Floats = npt.NDArray[np.float64]

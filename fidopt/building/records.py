@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import Field
 
 from fidopt import __version__
-from fidopt.building.deformation import recipe_path
+from fidopt.building.recipe import is_drawn, is_own, recipe_path
 from fidopt.corpus import alignment_path, case_dir, checksums, checksums_path, dataset_folder
 from fidopt.descriptors.base import Digest, File, Text, dump, load
 from fidopt.descriptors.checksums import BuiltWith, Checksums
@@ -158,10 +158,23 @@ def recorded(dataset: Dataset, case: str, roots: Roots) -> Checksums | None:
     return known if known is not None and case in known.cases else None
 
 
+def expected(dataset: Dataset, mine: Mapping[str, str], known: Mapping[str, str]) -> dict[str, str]:
+    """Return the checksums that a built case should have: those recorded, else of what a seed draws its own.
+
+    Parameters
+    ----------
+    mine, known
+        Entry -> digest: of the case as it was built here, and as it is recorded with the dataset.
+    """
+    drawn = {entry: value for entry, value in mine.items() if dataset.warp and is_drawn(entry)}
+    return drawn | dict(known)
+
+
 def record(dataset: Dataset, built: Mapping[str, Mapping[str, str]], *, roots: Roots) -> Path:
     """Record the checksums of built cases in the dataset's folder, beside those of its other cases.
 
-    Test cases go to checksums.json, development cases to checksums_development.json.
+    Test cases go to checksums.json, development cases to checksums_development.json. What a seed draws that this
+    machine alone has is left out: nobody else could build it.
 
     Parameters
     ----------
@@ -203,14 +216,18 @@ def _merged(
     roots: Roots,
 ) -> Checksums:
     """Return what was recorded with some cases put in place of what was recorded of them."""
-    cases = {**(before.cases if before else {}), **{case: dict(entries) for case, entries in chosen.items()}}
+    own = is_own(dataset, roots)
+
+    def of_everybody(entries: Mapping[str, str]) -> dict[str, str]:
+        return {entry: value for entry, value in entries.items() if not (own and is_drawn(entry))}
+
+    cases = {**(before.cases if before else {}), **{case: of_everybody(chosen[case]) for case in chosen}}
     voxels = {**(before.contents if before else {})}
     by = {case: tuple(sorted(before.libraries(case).items())) for case in cases} if before else {}
     for case in chosen:
         local = read_record(dataset, case, roots)
-        voxels[case] = (
-            dict(local.contents) if local and local.contents else voxel_digests(case_dir(roots, dataset, case))
-        )
+        noted = local.contents if local and local.contents else voxel_digests(case_dir(roots, dataset, case))
+        voxels[case] = of_everybody(noted)
         by[case] = tuple(sorted(local.libraries.items())) if local else ()
     groups: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for case in order:

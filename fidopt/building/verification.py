@@ -8,7 +8,16 @@ from pathlib import Path
 from typing import Literal
 
 from fidopt.building.explanation import explanation
-from fidopt.building.records import BuildRecord, by_entry, entry_digests, file_digests, read_record, recorded
+from fidopt.building.recipe import is_drawn
+from fidopt.building.records import (
+    BuildRecord,
+    by_entry,
+    entry_digests,
+    expected,
+    file_digests,
+    read_record,
+    recorded,
+)
 from fidopt.corpus import case_dir, case_names
 from fidopt.descriptors.checksums import Checksums
 from fidopt.descriptors.dataset import Dataset
@@ -110,20 +119,20 @@ def _verify_case(dataset: Dataset, name: str, known: Checksums | None, roots: Ro
     local = read_record(dataset, name, roots)
     have = file_digests(folder)
     entries, mine = entry_digests(have), entry_digests(local.files) if local else {}
-    expected = known.cases[name] if known is not None else mine
-    if not expected:
+    wanted = expected(dataset, mine, known.cases[name]) if known is not None else mine
+    if not wanted:
         yield Difference(name, "", "unknown")
         return
-    for entry in sorted({*expected, *entries}):
-        if entries.get(entry) == expected.get(entry):
+    for entry in sorted({*wanted, *entries}):
+        if entries.get(entry) == wanted.get(entry):
             continue
-        if local and entry in mine and entries.get(entry) == mine[entry]:
+        if local is None and entry not in wanted and dataset.warp and is_drawn(entry):
+            yield Difference(name, entry, "unknown")
+        elif local and entry in mine and entries.get(entry) == mine[entry]:
             explained = explanation(dataset, name, entry, local=local, known=known, roots=roots)
-            yield (
-                Difference(name, entry, "rebuilt", explained) if entry in expected else Difference(name, entry, "extra")
-            )
+            yield Difference(name, entry, "rebuilt", explained) if entry in wanted else Difference(name, entry, "extra")
         else:
-            yield from _inside(name, entry, have, local, known=entry in expected or entry in mine)
+            yield from _inside(name, entry, have, local, known=entry in wanted or entry in mine)
 
 
 def _hollow(folder: Path) -> list[str]:

@@ -30,6 +30,10 @@ def build(
     Each case is built whole or not at all; a case that is there already is kept, and a build that was interrupted
     takes up where it stopped. Every store is read back and compared before it counts as built.
 
+    A known deformation is drawn from what is kept with the archive, ARCHIVES/DATASET/private/warp.json. Where nothing
+    is kept there a seed is drawn once and kept on this machine (FIDOPT_PRIVATE); what it draws is the same in every
+    build here, is nobody else's, and is left out of recorded checksums.
+
     Example: `fidopt build lung_ct --archives ~/archives`, where `~/archives/lung_ct` holds the provider's files.
 
     Parameters
@@ -45,6 +49,7 @@ def build(
         checksums_development.json for development cases
     """
     from fidopt import building, corpus
+    from fidopt.building.recipe import is_own, own_path
 
     roots = (where or Where()).roots()
     described = corpus.filled(corpus.dataset(dataset, roots))
@@ -57,12 +62,18 @@ def build(
             if chosen:
                 path = building.record(described, chosen, roots=roots)
                 say(f"checksums of {len(chosen)} case{'s' * (len(chosen) != 1)} recorded in {path}")
+    own = is_own(described, roots)
+    if own:
+        kept = roots.archives / dataset / "private" / "warp.json"
+        mine = own_path(described, roots)
+        say(f"{dataset}: its deformation is drawn from a seed that this machine alone has, {mine}")
+        say(f"who keeps the truth puts that file at {kept}, so that others with the archive build the same")
     if json:
         rows = [
             {"case": b.case, "folder": str(b.folder), "done": b.done, "recorded": "match" if record else b.recorded}
             for b in built
         ]
-        show_json({"dataset": dataset, "cases": rows})
+        show_json({"dataset": dataset, "cases": rows, "own_seed": own})
         return 0
     for one in built:
         show(f"{dataset}/{one.case}: {one.done}; {_WORDS['match' if record else one.recorded]}")

@@ -11,7 +11,10 @@ from fidopt.commands.output import progress, say, show, show_json
 from fidopt.errors import MissingError, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from fidopt.building import Difference
+    from fidopt.descriptors.dataset import Dataset
     from fidopt.resources import Roots
 
 
@@ -68,7 +71,7 @@ def verify(
         names = tuple(cases) or building.built_cases(one, roots)
         with progress(f"verifying {one.name}") as report:
             found = building.verify(one, names, roots=roots, progress=report)
-        against = "recorded" if all(building.recorded(one, name, roots) for name in names) else "built"
+        against = _against(one, names, roots)
         rows = [_row(difference) for difference in found]
         documents.append({"dataset": one.name, "cases": list(names), "against": against, "differences": rows})
         if json:
@@ -118,4 +121,23 @@ def _across(roots: Roots, *, json: bool) -> int:
     return int(bool(count))
 
 
-_AGAINST = {"recorded": "recorded with the dataset", "built": "built here (no checksums are recorded with the dataset)"}
+def _against(dataset: Dataset, names: Sequence[str], roots: Roots) -> str:
+    """Return what cases were compared with: ``recorded``, ``built`` here, or ``both``.
+
+    It is both where a seed of this machine's own drew what is not recorded.
+    """
+    from fidopt import building
+    from fidopt.building.recipe import is_drawn
+
+    known = [(name, building.recorded(dataset, name, roots)) for name in names]
+    if any(one is None for _, one in known):
+        return "built"
+    whole = all(any(map(is_drawn, one.cases[name])) for name, one in known if one)
+    return "recorded" if whole or not dataset.warp else "both"
+
+
+_AGAINST = {
+    "recorded": "recorded with the dataset",
+    "built": "built here (no checksums are recorded with the dataset)",
+    "both": "recorded with the dataset, and what a seed of this machine draws as built here",
+}

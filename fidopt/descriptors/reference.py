@@ -7,6 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from fidopt.descriptors.appearance import Appearance
 from fidopt.descriptors.base import File, Text
 from fidopt.descriptors.contradictions import check
 from fidopt.descriptors.wording import pattern
@@ -33,12 +34,15 @@ class ImageReference(File):
         Of a volume: the side its first voxel lies on along the file's z, y and x, such as "psl" for a stack whose
         first plane is the most posterior, first row the most superior and first column the leftmost; by default
         "iar", the world's own axes (LPS).
+    appearance
+        Of the moving image: what is done to its values once it is where it will be, such as another stain.
     """
 
     file: Text
     spacing: tuple[Annotated[float, Field(gt=0)], ...] | None = None
     unit: Text | None = None
     axes: Axes | None = None
+    appearance: Appearance | None = None
 
     @check
     def _each_axis_once(self) -> Iterator[str]:

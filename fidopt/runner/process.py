@@ -77,7 +77,8 @@ def environment(variables: Mapping[str, str], *, threads: int | None, hidden: Se
         Folders it is not told of: every variable but PATH that mentions one is left out.
     """
     secret = [str(path.resolve()) for path in hidden]
-    own = ("FIDOPT_SHARE", "FIDOPT_CORPUS", "FIDOPT_ARCHIVES", "FIDOPT_RESULTS", "FIDOPT_ENVS", "FIDOPT_MACHINE")
+    folders = ("SHARE", "CORPUS", "ARCHIVES", "RESULTS", "ENVS", "PRIVATE", "MACHINE")
+    own = {f"FIDOPT_{name}" for name in folders}
     kept = {
         name: value
         for name, value in os.environ.items()

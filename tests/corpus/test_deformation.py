@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from blocks.grid import Grid
 from blocks.transforms import BSpline
-from fidopt.building.deformation import MOST_STEEP, Deformation, Recipe, draw, read_recipe, transform_text
+from fidopt.building.deformation import Deformation, draw, transform_text
 from fidopt.building.folding import STEEPEST, refuse_folding
+from fidopt.building.recipe import MOST_STEEP, Recipe, read_recipe
 from fidopt.errors import DescriptorError, InputError
 
 TURNED = [0.8, -0.6, 0.0, 0.6, 0.8, 0.0, 0.0, 0.0, 1.0]

@@ -11,7 +11,7 @@ import SimpleITK as sitk  # noqa: N813 - the package's customary name
 
 from blocks.grid import Grid
 from blocks.transforms import BSpline
-from fidopt.building.deformation import Recipe, draw, transform_text
+from fidopt.building.deformation import draw, transform_text
 from fidopt.building.folding import (
     STEEPEST,
     determinants,
@@ -20,6 +20,7 @@ from fidopt.building.folding import (
     smallest_determinant,
     steepness,
 )
+from fidopt.building.recipe import Recipe
 from fidopt.errors import InputError
 
 TURNED = (0.8, -0.6, 0.0, 0.6, 0.8, 0.0, 0.0, 0.0, 1.0)

@@ -13,9 +13,11 @@ from blocks import image_of
 from blocks.grid import Grid
 from fidopt import corpus, resources
 from fidopt.building.contents import Contents
-from fidopt.building.deformation import MOST_STEEP, Recipe, draw, transform_text
+from fidopt.building.deformation import draw, transform_text
 from fidopt.building.folding import STEEPEST, refuse_folding, smallest_determinant
 from fidopt.building.moved import move
+from fidopt.building.recipe import MOST_STEEP, Recipe
+from fidopt.demo import RUNS
 
 DRAWN = [pytest.param(n, marks=pytest.mark.slow) if n >= 6 else n for n in range(100)]
 
@@ -99,7 +101,7 @@ def test_a_drawn_deformation_is_one_to_one_and_its_case_is_as_itk_resamples_it(n
 def test_the_seeds_that_everybody_can_read_are_of_sets_that_no_track_holds():
     roots = resources.roots()
     public = sorted(path.parent.name for path in (resources.packaged_share() / "datasets").glob("*/warp.json"))
-    assert {"brain", "retina"} <= set(public)
+    assert set(public) == set(RUNS)  # the demonstration's, and no others
     ranked = {name for track in corpus.tracks(roots).root.values() for name in track.datasets}
     assert not ranked & set(public)
     for name in public:

@@ -18,9 +18,10 @@ from fidopt import building, corpus
 from fidopt.alignment.headers import aligned
 from fidopt.building import large as building_large
 from fidopt.building import records
-from fidopt.building.appearance import Appearance, painted, seen
+from fidopt.building.appearance import painted, seen
 from fidopt.building.world import is_world, world_grid
 from fidopt.cluster import connect
+from fidopt.descriptors.appearance import Appearance
 from fidopt.descriptors.base import parse
 from fidopt.descriptors.reference import ImageReference, direction
 from fidopt.errors import DescriptorError, InputError, MissingError
@@ -73,13 +74,14 @@ def volume(random):
 def large(make, volume):
     """Return a function that makes a large dataset of one volume seen twice, with its labels and points."""
 
-    def _make(*, axes="iar", alignment=None, recipe=None, **changes):
+    def _make(*, axes="iar", alignment=None, recipe=None, look=None, looking="moving", **changes):
         said = {"spacing": [1.0, 1.5, 2.0], "unit": "mm", "axes": axes}
         files = {f"plane_{k}.tif": tiff_bytes(plane) for k, plane in enumerate(volume)}
         labels = (volume > 2000).astype(np.uint8)
         files["labels.tif"] = tiff_bytes(labels, photometric="minisblack")
         for side in ("fixed", "moving"):
-            files[f"{side}.json"] = reference("plane_*.tif", **said)
+            appearance = {"appearance": look} if look and side == looking else {}
+            files[f"{side}.json"] = reference("plane_*.tif", **said, **appearance)
             files[f"truth-{side}_labels.json"] = reference("labels.tif", **said)
             files[f"truth-{side}_landmarks.csv"] = b"x,y,z\n12.0,15.5,20.25\n13.0,9.75,22.5\n"
         truth = {"grade": "synthetic", "by": "t", "checked": "t", "limits": "t", "labels": {"1": "bright"}}
@@ -172,7 +174,7 @@ def test_an_alignment_that_is_not_there_or_not_rigid_is_refused(large):
 
 def test_the_moving_side_goes_through_the_deformation_and_then_looks_other(large, volume):
     look = {"mix": [[0.5]], "offset": [10.0], "slope": [0.1, 0.0, -0.1], "curve": 0.05, "noise": 4.0, "seed": 1}
-    dataset, roots = large(recipe=RECIPE | {"appearance": look})
+    dataset, roots = large(recipe=RECIPE, look=look)
     case = built(dataset, roots)
     assert np.array_equal(open_image(case.fixed).values, volume)
     moving, labels = open_image(case.moving), open_image(case.label_sets()[""][1])
@@ -189,6 +191,20 @@ def test_the_moving_side_goes_through_the_deformation_and_then_looks_other(large
     assert np.array_equal(moving.values[inside], whole.values[inside])
     nearest = warp(image_of((volume > 2000).astype(np.uint8), grid_of(moving)), known, source, interpolation="nearest")
     assert np.array_equal(labels.values, compute(nearest).values)
+
+
+def test_an_appearance_that_does_not_fit_the_moving_image_or_is_another_s_is_refused(large):
+    dataset, roots = large(look={"mix": [[1.0, 0.0]], "offset": [1.0, 2.0], "slope": [0.1]})
+    with pytest.raises(InputError) as caught:
+        building.build(dataset, roots=roots)
+    assert str(caught.value).splitlines() == [
+        "tiny/one/moving.json: appearance.mix: must have 1 row of 1 for this image, got rows of [2]",
+        "tiny/one/moving.json: appearance.offset: must have 1 number for this image, got 2",
+        "tiny/one/moving.json: appearance.slope: must have 3 numbers for this image, got 1",
+    ]
+    dataset, roots = large(look={"offset": [1.0]}, looking="fixed")
+    with pytest.raises(InputError, match=r"tiny/one/fixed.json: appearance: is the moving image's alone"):
+        building.build(dataset, roots=roots)
 
 
 def test_a_slide_of_two_stains_is_built_in_its_micrometres(make, random):

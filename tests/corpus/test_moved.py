@@ -17,8 +17,9 @@ from blocks.image import grid_of
 from blocks.region import Region
 from fidopt import building, corpus
 from fidopt.alignment.bodies import body_of
-from fidopt.building.deformation import Recipe, draw, recipe_path
+from fidopt.building.deformation import draw
 from fidopt.building.moved import drawn_pairs
+from fidopt.building.recipe import Recipe, recipe_path
 from fidopt.errors import InputError, MissingError
 from fidopt.images.landmarks import read_landmarks
 from tests.corpus.conftest import nifti
@@ -160,4 +161,4 @@ def test_the_seed_kept_with_the_archive_comes_before_a_public_one(make, pair):
     assert recipe_path(dataset, roots) == public
     public.unlink()
     with pytest.raises(MissingError, match="its known deformation's seed is not in"):
-        building.build(dataset, roots=roots)
+        recipe_path(dataset, roots)

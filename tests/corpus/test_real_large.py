@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import h5py
 import numpy as np
 import pytest
@@ -19,10 +21,17 @@ def build(tmp_path, shared_data):
     """Return a function that builds a set from the shared data, and gives its one case."""
 
     def _build(name):
-        roots = resources.roots(corpus=tmp_path, archives=shared_data(name).parent)
+        # No seed is kept with the shared data, nor in the repository: as if this machine had drawn this one.
+        seed = tmp_path / "private" / name / "warp.json"
+        seed.parent.mkdir(parents=True)
+        seed.write_text('{"seed": 123456789012345, "border": "free"}')
+        roots = replace(
+            resources.roots(corpus=tmp_path / "corpus", archives=shared_data(name).parent), private=tmp_path / "private"
+        )
         dataset = corpus.dataset(name, roots)
         assert dataset.large
-        building.build(dataset, roots=roots)
+        (built,) = building.build(dataset, roots=roots)
+        assert built.recorded == "match", f"after a change of the store: fidopt build {name} --record"
         assert building.verify(dataset, roots=roots) == [], f"after a change of the store: fidopt build {name} --record"
         (case,) = corpus.cases(dataset, (), roots)
         return case
@@ -85,9 +94,9 @@ def test_the_slide_is_read_from_its_svs_in_its_micrometres(build, shared_data):
     assert [level.grid.shape for level in levels_of(case.fixed)][1:3] == [(1484, 1110), (742, 555)]
     fixed, _, errors = pairs(case)
     assert np.median(errors) > 5
-    # The points lie in the tissue, which is darker than the glass.
+    # The points lie in the tissue, which is darker than the glass, or in gaps that it encloses.
     y, x = np.rint(grid_of(image).index(fixed)).astype(int).T
-    assert np.mean(picture[y, x].mean(axis=-1) < 225) > 0.8
+    assert np.mean(picture[y, x].mean(axis=-1) < 225) > 0.7
     moving = open_image(case.moving).values
     assert moving.shape == image.shape
     assert abs(float(np.corrcoef(moving[1].ravel()[::97], image.values[1].ravel()[::97])[0, 1])) < 0.99

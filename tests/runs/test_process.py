@@ -156,7 +156,7 @@ def test_a_program_that_does_not_exist_cannot_start(tmp_path):
 
 def test_the_environment_names_no_folder_of_fidopts(tmp_path, monkeypatch):
     corpus = tmp_path / "corpus"
-    for name in ("FIDOPT_CORPUS", "FIDOPT_RESULTS", "OLDPWD", "MY_DATA", "PYTHONPATH"):
+    for name in ("FIDOPT_CORPUS", "FIDOPT_RESULTS", "FIDOPT_PRIVATE", "OLDPWD", "MY_DATA", "PYTHONPATH"):
         monkeypatch.setenv(name, f"{corpus}/retina")
     monkeypatch.setenv("FIDOPT_DEEDS_BIN", "/opt/deeds")
     found = environment({"FIDOPT_ENV": "/envs/x"}, threads=3, hidden=[corpus])
