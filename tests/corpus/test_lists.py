@@ -8,7 +8,7 @@ import pytest
 
 from fidopt import corpus, resources
 
-#: In no track: drawn from a seed that everybody can read (the demonstration), or from one that each machine draws itself.
+#: In no track: drawn from a seed that everybody can read (the demonstration), or from each machine's own.
 UNTRACKED = {"brain", "retina", "ovule", "mouse_brain", "slide"}
 
 
