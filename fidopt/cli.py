@@ -33,7 +33,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "check": ("whether a method's fields mean what they should, and what they mean instead", "Methods and results"),
     "run": ("run a method on a dataset's cases, score it and write its rows", "Methods and results"),
     "score": ("score displacement fields made elsewhere", "Methods and results"),
+    "tune": ("compare settings of a method on development cases", "Methods and results"),
     "table": ("leaderboards in the terminal", "Methods and results"),
+    "explain": ("which labels, landmarks and regions cost what in one row", "Methods and results"),
     "machine": ("describe this machine for the rows measured on it", "Methods and results"),
 }
 
@@ -51,7 +53,9 @@ USAGE: dict[str, str] = {
     "check": "METHOD [--on DATASET CASE] [OPTIONS]",
     "run": "METHOD DATASET [CASE ...] [OPTIONS]",
     "score": "NAME DATASET [CASE ...] --fields DIR [OPTIONS]",
+    "tune": "METHOD FAMILY [DATASET/CASE ...] [OPTIONS]",
     "table": "[DATASET] [OPTIONS]",
+    "explain": "METHOD DATASET [CASE] [OPTIONS]",
 }
 
 

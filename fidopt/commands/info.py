@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from fidopt.commands.options import Json
 from fidopt.commands.output import say, show, show_json
-from fidopt.errors import UsageError
+from fidopt.commands.pictures import refuse_picture
 
 if TYPE_CHECKING:
     from blocks.image import Level
@@ -32,7 +32,8 @@ def info(store: str, /, *, preview: Path | None = None, json: Json = False) -> i
     from blocks.image import kind_of, levels_of, open_image, unit_of
     from fidopt.images.readers import refusing
 
-    _refuse_preview(preview)
+    if preview is not None:
+        refuse_picture(preview, option="--preview")
     with refusing(store):
         image, levels = open_image(store), levels_of(store)
         grid = levels[0].grid
@@ -82,24 +83,6 @@ def _missing(store: str, levels: list[Level]) -> int | None:
 
     lost = lost_shards(store, levels)
     return None if lost is None else len(lost)
-
-
-def _refuse_preview(preview: Path | None) -> None:
-    """Refuse a picture that cannot be drawn before anything is read."""
-    if preview is None:
-        return
-    from fidopt.images.atomic import refuse_inside_store
-
-    if preview.suffix.lower() != ".png":
-        msg = f"--preview writes a PNG file, NAME.png, got {str(preview)!r}"
-        raise UsageError(msg)
-    if not preview.parent.is_dir():
-        msg = f"--preview {preview}: there is no folder {preview.parent}; make it first, or name another"
-        raise UsageError(msg)
-    if preview.is_dir():
-        msg = f"--preview {preview} is a folder; name a file"
-        raise UsageError(msg)
-    refuse_inside_store(preview)
 
 
 def _draw(store: str, preview: Path) -> None:

@@ -57,6 +57,24 @@ def test_a_good_field_and_a_bad_one_are_two_rows(dataset, fields, roots):
     assert [one.case for one in submission.cases] == ["case01", "case02"]
 
 
+def test_the_error_of_every_landmark_is_kept_with_the_row(make_case, fields, roots, grids):
+    random = np.random.default_rng(0)
+    fixed = grids()[0].world(random.uniform(3, 12, (7, 3)))
+    errors = np.arange(7.0)
+    moving = fixed + np.array(SHIFT) + np.stack([errors, 0 * errors, 0 * errors], axis=1)
+    for name in ("case01", "case02"):
+        make_case(shift=SHIFT, points={"fixed_landmarks": fixed, "moving_landmarks": moving}, name=name)
+    dataset = corpus.dataset("tiny", roots)
+    line = score_fields("mine", dataset, fields=fields, roots=roots, machine="here").line
+    rows = read_rows(line.rows)
+    assert rows is not None
+    assert rows.rows["case01"].landmarks["tre"] == pytest.approx(errors.tolist(), abs=1e-5)
+    # What stands for the field that cannot be scored is the unregistered pair's.
+    apart = np.linalg.norm(moving - fixed, axis=1)
+    assert rows.rows["case02"].landmarks["tre"] == pytest.approx(apart.tolist(), abs=1e-5)
+    assert "regions" not in line.rows.read_text()
+
+
 def test_the_resolved_evaluation_is_kept_beside_the_rows(dataset, fields, roots):
     line = score_fields("mine", dataset, ["case01"], fields=fields, roots=roots, machine="here").line
     text = line.evaluation.read_text()
@@ -143,6 +161,14 @@ def test_a_scored_case_is_drawn_and_a_failed_one_is_not(dataset, fields, roots):
         draw=lambda case, field, folder: drawn.append(f"{case.name} {folder.relative_to(roots.results)}"),
     )
     assert drawn == ["case01 here/mine/tiny.previews/case01"]
+
+
+def test_the_pictures_of_a_case_that_fails_now_are_taken_away(dataset, fields, roots):
+    old = roots.results / "here" / "mine" / "tiny.previews" / "case02" / "after.png"
+    old.parent.mkdir(parents=True)
+    old.write_bytes(b"of another field")
+    score_fields("mine", dataset, fields=fields, roots=roots, machine="here")
+    assert not old.parent.exists()
 
 
 def test_a_users_own_evaluation_comes_first(dataset, fields, roots):

@@ -71,6 +71,10 @@ def test_by_hand_an_image_three_too_bright_inside_and_a_thousand_outside(scored)
     assert row.metrics["mae"] == pytest.approx(3.0, abs=1e-5)
     assert row.metrics["psnr"] == pytest.approx(20 * np.log10(RANGE / 3), abs=1e-5)
     assert 0.9 < row.metrics["ssim"] < 1
+    assert row.regions["mae"]["inside"] == pytest.approx(row.metrics["mae"], rel=1e-12)
+    assert row.regions["mae"]["outside"] == pytest.approx(1000, rel=1e-5)
+    assert row.regions["bias"]["quarter 2"] == pytest.approx(3.0, abs=1e-5)
+    assert row.regions["voxels"]["inside"] == mask.sum()
     assert said == []
 
 

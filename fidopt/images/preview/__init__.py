@@ -3,6 +3,7 @@
 A picture is (height, width, 3) uint8.
 """
 
+from fidopt.images.preview.bars import Bar, bars
 from fidopt.images.preview.colours import (
     BOTH,
     FOLD,
@@ -30,6 +31,7 @@ __all__ = [
     "TRUE",
     "WRONG",
     "Arrow",
+    "Bar",
     "Colour",
     "Key",
     "Panel",
@@ -38,6 +40,7 @@ __all__ = [
     "View",
     "around",
     "arrows",
+    "bars",
     "busiest",
     "checkerboard",
     "coarse_level",

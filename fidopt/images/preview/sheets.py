@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
-from PIL import Image, ImageDraw, ImageFont
+from PIL import Image, ImageDraw
 
 from fidopt.images.preview.colours import Colour, Picture, Scale
+from fidopt.images.preview.words import FAINT, INK, PAPER, SMALL, TITLE, folded, leading, length, write
 
-#: Sizes of type, in pixels.
-TITLE, SMALL = 16, 13
-_PAPER: Colour = (18, 18, 20)
-_INK: Colour = (236, 236, 236)
-_FAINT: Colour = (176, 176, 180)
 _GAP, _MARGIN = 8, 12
 #: A sheet is never narrower: its words need room.
 _NARROWEST = 420
@@ -55,7 +49,7 @@ def sheet(title: str, rows: Sequence[Sequence[Panel]], keys: Sequence[Key] = (),
     title
         A line above; it is folded where it is too long, as all words are.
     rows
-        Panels; those of a column are centred below each other.
+        Panels; those of a column are centred below each other, one that is alone in its row has the whole width.
     keys
         What colours mean.
     note
@@ -66,15 +60,20 @@ def sheet(title: str, rows: Sequence[Sequence[Panel]], keys: Sequence[Key] = (),
     ndarray
         (height, width, 3) uint8.
     """
-    columns = max(map(len, rows))
-    wide = [max(row[n].picture.shape[1] for row in rows if n < len(row)) for n in range(columns)]
-    width = max(sum(wide) + _GAP * (columns - 1), _NARROWEST)
-    left = _MARGIN + (width - sum(wide) - _GAP * (columns - 1)) // 2
-    parts: list[_Words | _Row | _Keys] = [_Words(title, width, TITLE, _INK), *(_Row(row, wide, left) for row in rows)]
+    columns = max(map(len, rows), default=0)
+    shared = [row for row in rows if len(row) > 1 or columns == 1]
+    wide = [max(row[n].picture.shape[1] for row in shared if n < len(row)) for n in range(columns)]
+    alone = max((row[0].picture.shape[1] for row in rows if len(row) == 1), default=0)
+    width = max(sum(wide) + _GAP * max(columns - 1, 0), alone, _NARROWEST)
+    left = _MARGIN + (width - sum(wide) - _GAP * max(columns - 1, 0)) // 2
+    parts: list[_Words | _Row | _Keys] = [
+        _Words(title, width, TITLE, INK),
+        *(_Row(row, wide, left) if len(row) > 1 else _Row(row, [width], _MARGIN) for row in rows),
+    ]
     parts += [_Keys(keys, width)] if keys else []
-    parts += [_Words(note, width, SMALL, _FAINT)] if note else []
+    parts += [_Words(note, width, SMALL, FAINT)] if note else []
     height = sum(part.height for part in parts) + _GAP * (len(parts) - 1) + 2 * _MARGIN
-    paper = Image.new("RGB", (width + 2 * _MARGIN, height), _PAPER)
+    paper = Image.new("RGB", (width + 2 * _MARGIN, height), PAPER)
     top = _MARGIN
     for part in parts:
         part.draw(paper, top)
@@ -87,11 +86,11 @@ class _Words:
 
     def __init__(self, text: str, width: int, size: int, colour: Colour) -> None:
         self._lines, self._size, self._colour = folded(text, width, size), size, colour
-        self.height = len(self._lines) * _leading(size)
+        self.height = len(self._lines) * leading(size)
 
     def draw(self, paper: Image.Image, top: int) -> None:
         """Draw it from a row down."""
-        _write(paper, self._lines, (_MARGIN, top), self._size, self._colour)
+        write(paper, self._lines, (_MARGIN, top), self._size, self._colour)
 
 
 class _Row:
@@ -100,11 +99,11 @@ class _Row:
     def __init__(self, panels: Sequence[Panel], wide: Sequence[int], left: int) -> None:
         self._panels, self._wide, self._left = panels, wide, left
         self._captions = [
-            folded(panel.caption, max(room, _NARROWEST if len(wide) == 1 else 0), SMALL) if panel.caption else []
+            folded(panel.caption, room, SMALL) if panel.caption else []
             for panel, room in zip(panels, wide, strict=False)
         ]
         self._tall = max(panel.picture.shape[0] for panel in panels)
-        self.height = self._tall + max(map(len, self._captions)) * _leading(SMALL)
+        self.height = self._tall + max(map(len, self._captions)) * leading(SMALL)
         self.height += 4 if any(self._captions) else 0
 
     def draw(self, paper: Image.Image, top: int) -> None:
@@ -114,7 +113,7 @@ class _Row:
             high, broad = panel.picture.shape[:2]
             place = (left + (room - broad) // 2, top + (self._tall - high) // 2)
             paper.paste(Image.fromarray(panel.picture), place)
-            _write(paper, lines, (left if len(self._wide) > 1 else _MARGIN, top + self._tall + 4), SMALL, _FAINT)
+            write(paper, lines, (left, top + self._tall + 4), SMALL, FAINT)
             left += room + _GAP
 
 
@@ -135,7 +134,7 @@ class _Keys:
 
     def _tall(self, line: Sequence[tuple[Key, int]]) -> int:
         scaled = any(isinstance(key.colour, Scale) for key, _ in line)
-        return _leading(SMALL) * (2 if scaled else 1) + (_BAR[1] if scaled else 0)
+        return leading(SMALL) * (2 if scaled else 1) + (_BAR[1] if scaled else 0)
 
     def draw(self, paper: Image.Image, top: int) -> None:
         """Draw it from a row down."""
@@ -149,59 +148,21 @@ def _draw_key(paper: Image.Image, key: Key, place: tuple[int, int]) -> None:
     left, top = place
     if not isinstance(key.colour, Scale):
         ImageDraw.Draw(paper).rectangle([left, top + 3, left + 11, top + 14], fill=key.colour)
-        _write(paper, [key.text], (left + 18, top), SMALL, _INK)
+        write(paper, [key.text], (left + 18, top), SMALL, INK)
         return
-    _write(paper, [key.text], (left, top), SMALL, _INK)
+    write(paper, [key.text], (left, top), SMALL, INK)
     scale = key.colour
     steps = (np.arange(_BAR[0]) + 0.5) / _BAR[0]
     values = scale.low * (scale.high / scale.low) ** steps if scale.both_ways else steps * (scale.high - scale.low)
     bar = np.broadcast_to(scale.colours(values), (_BAR[1], _BAR[0], 3))
-    paper.paste(Image.fromarray(np.ascontiguousarray(bar)), (left, top + _leading(SMALL)))
+    paper.paste(Image.fromarray(np.ascontiguousarray(bar)), (left, top + leading(SMALL)))
     for tick in scale.ticks:
         text = f"{tick:g}"
-        middle = left + float(scale.place(tick)) * (_BAR[0] - 1) - _length(text, SMALL) / 2
-        at = round(min(max(middle, left), left + _BAR[0] - _length(text, SMALL)))
-        _write(paper, [text], (at, top + _leading(SMALL) + _BAR[1]), SMALL, _FAINT)
+        middle = left + float(scale.place(tick)) * (_BAR[0] - 1) - length(text, SMALL) / 2
+        at = round(min(max(middle, left), left + _BAR[0] - length(text, SMALL)))
+        write(paper, [text], (at, top + leading(SMALL) + _BAR[1]), SMALL, FAINT)
 
 
 def _key_width(key: Key) -> int:
-    words = _length(key.text, SMALL)
+    words = length(key.text, SMALL)
     return max(_BAR[0], words) if isinstance(key.colour, Scale) else words + 18
-
-
-def folded(text: str, width: int, size: int) -> list[str]:
-    """Return a text as lines that are no wider than so many pixels, unless one word is."""
-    lines: list[str] = []
-    for paragraph in text.split("\n"):
-        line = ""
-        for word in paragraph.split():
-            longer = f"{line} {word}" if line else word
-            if line and _length(longer, size) > width:
-                lines.append(line)
-                longer = word
-            line = longer
-        lines.append(line)
-    return lines
-
-
-def _write(paper: Image.Image, lines: Sequence[str], place: tuple[int, int], size: int, colour: Colour) -> None:
-    pen = ImageDraw.Draw(paper)
-    left, top = place
-    for number, line in enumerate(lines):
-        pen.text((left, top + number * _leading(size)), line, fill=colour, font=_font(size))
-
-
-def _length(text: str, size: int) -> int:
-    return int(np.ceil(_font(size).getlength(text)))
-
-
-def _leading(size: int) -> int:
-    return round(size * 1.4)
-
-
-@lru_cache(maxsize=8)
-def _font(size: int) -> ImageFont.FreeTypeFont:
-    # Pillow's own typeface, laid out by its own engine: the same pixels wherever the same Pillow is.
-    font = ImageFont.load_default(size)
-    assert isinstance(font, ImageFont.FreeTypeFont)
-    return ImageFont.truetype(io.BytesIO(font.font_bytes), size, layout_engine=ImageFont.Layout.BASIC)

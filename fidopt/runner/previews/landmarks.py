@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,7 @@ from fidopt.images.preview import (
     sheet,
     views,
 )
+from fidopt.runner.previews.ground import Ground
 from fidopt.runner.previews.panels import SIDE, titled
 
 Points = npt.NDArray[np.float64]
@@ -38,9 +39,7 @@ LENGTH = 16.0
 _DIMMED = 0.6
 
 
-def landmarks(
-    case: Case, name: str, field: DisplacementField, *, grid: Grid, ground: Callable[[list[View]], list[Picture]]
-) -> Picture:
+def landmarks(case: Case, name: str, field: DisplacementField, *, ground: Ground) -> Picture:
     """Return the fixed image with arrows, in the planes through the middle of the landmarks.
 
     Parameters
@@ -49,21 +48,20 @@ def landmarks(
         A case and one of its sets of landmarks.
     field
         The result.
-    grid
-        Of the fixed image, as it is drawn.
     ground
-        Gives planes of the fixed image.
+        What it is drawn on.
     """
+    grid = ground.grid
     unit = case.dataset.unit
     fixed, moving = read_landmark_pair(*case.landmark_sets()[name], ndim=grid.ndim)
     taken = field.points(fixed)
     inside = np.flatnonzero(grid.inside(fixed))
-    where = _planes(grid, fixed[inside])
+    where = views(grid, at=middle(grid, fixed[inside]), side=SIDE[grid.ndim])
     near = [inside[np.argsort(view.distances(fixed[inside]), kind="stable")[:NEAREST]] for view in where]
     pairs = list(zip(where, near, strict=True))
     times = _enlarged([np.linalg.norm(v.pixels(moving[n]) - v.pixels(fixed[n]), axis=1) for v, n in pairs])
     row = []
-    for (view, chosen), plane in zip(pairs, ground(where), strict=True):
+    for (view, chosen), plane in zip(pairs, ground.planes(where), strict=True):
         dimmed = np.rint(plane * _DIMMED).astype(np.uint8)
         start, true, made = (view.pixels(points[chosen]) for points in (fixed, moving, taken))
         lines = _lines(start, true=start + times * (true - start), made=start + times * (made - start))
@@ -81,12 +79,12 @@ def landmarks(
     return sheet(f"{titled(case, name)}: landmarks, {said}", [row], keys, note=note)
 
 
-def _planes(grid: Grid, points: Points) -> list[View]:
+def middle(grid: Grid, points: Points) -> tuple[int, ...] | None:
+    """Return the index (z, y, x) of the median of points, through which they are drawn; None where there is none."""
     if not len(points):
-        return views(grid, side=SIDE[grid.ndim])
-    middle = np.median(grid.index(points), axis=0)
-    at = [int(np.clip(round(v), 0, n - 1)) for v, n in zip(middle, grid.shape, strict=True)]
-    return views(grid, at=at, side=SIDE[grid.ndim])
+        return None
+    index = np.rint(np.median(grid.index(points), axis=0)).astype(int)
+    return tuple(int(v) for v in np.clip(index, 0, np.array(grid.shape) - 1))
 
 
 def _enlarged(lengths: Sequence[Points]) -> float:

@@ -19,7 +19,6 @@ from fidopt.images.preview import (
     Key,
     Panel,
     Picture,
-    View,
     around,
     busiest,
     coloured,
@@ -31,7 +30,8 @@ from fidopt.images.preview import (
     views,
     window_of,
 )
-from fidopt.runner.previews.panels import AROUND, SIDE, black, panels, titled
+from fidopt.runner.previews.ground import Ground, in_memory
+from fidopt.runner.previews.panels import AROUND, SIDE, panels, titled
 from fidopt.scoring.output_evaluation import body_of
 from fidopt.scoring.outputs import Output, truth_path
 
@@ -50,7 +50,7 @@ def segmentation(case: Case, output: Output) -> Iterator[tuple[str, Picture]]:
     at = fullest(wrong) if wrong.any() else busiest(truth, labels=True)
     where = views(grid, at=at, side=SIDE[grid.ndim], region=region)
     note = "" if region == grid.region else AROUND
-    ground = _ground(case, where)
+    ground = Ground(case).planes(where)
     drawn = [
         contours(plane, *(view.cut(labels, smooth=False)[..., 0] for labels in (truth, made)))
         for view, plane in zip(where, ground, strict=True)
@@ -77,8 +77,7 @@ def segmentation(case: Case, output: Output) -> Iterator[tuple[str, Picture]]:
 
 def synthesis(case: Case, output: Output) -> Iterator[tuple[str, Picture]]:
     """Yield source, real and made image side by side, and the absolute difference inside the mask or the body."""
-    target = open_image(truth_path(case))
-    target = target.copy(data=np.asarray(compute(target)))
+    target = in_memory(open_image(truth_path(case)))
     mask = case.masks().get("mask")
     inside = np.asarray(compute(open_image(mask) if mask else body_of(target))) != 0
     grid = grid_of(target)
@@ -102,13 +101,6 @@ def synthesis(case: Case, output: Output) -> Iterator[tuple[str, Picture]]:
     ]
     note = f"The real and the made image are black at {window[0]:.4g} and white at {window[1]:.4g}."
     yield "synthesis", sheet(f"{titled(case)}: the real image and the made one", rows, keys, note=note)
-
-
-def _ground(case: Case, where: list[View]) -> list[Picture]:
-    path = case.folder / "image.ome.zarr"
-    if not path.is_dir():
-        return black(where)
-    return coloured(open_image(path), where)
 
 
 def _difference(made: xr.DataArray, target: xr.DataArray) -> npt.NDArray[np.float64]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from fidopt.corpus import Case
 from fidopt.images.preview import Panel, Picture, View
 
@@ -25,8 +23,3 @@ def titled(case: Case, name: str = "") -> str:
 def panels(where: Sequence[View], planes: Sequence[Picture]) -> list[Panel]:
     """Return planes with the words that say where they lie."""
     return [Panel(plane, view.name) for view, plane in zip(where, planes, strict=True)]
-
-
-def black(where: Sequence[View]) -> list[Picture]:
-    """Return black planes, for what has no image to be drawn on."""
-    return [np.zeros((*view.shape, 3), np.uint8) for view in where]

@@ -41,12 +41,10 @@ from fidopt.images.preview import (
     sheet,
     views,
 )
+from fidopt.runner.previews.ground import VOXELS, Ground, in_memory
 from fidopt.runner.previews.landmarks import landmarks
-from fidopt.runner.previews.panels import AROUND, SIDE, black, panels, titled
-from fidopt.scoring.levels import at_level, fixed_grids
+from fidopt.runner.previews.panels import AROUND, SIDE, panels, titled
 
-#: Voxels along the longest side of the level that is drawn, 2D and 3D: a picture shows no more.
-VOXELS = {2: 1024, 3: 256}
 #: Most voxels of a field whose determinants are drawn; of a larger one every second voxel is read, or every third.
 FIELD_VOXELS = 1 << 24
 #: The colours of determinants: white where volume is kept, the ends where it is halved or doubled.
@@ -54,38 +52,8 @@ DETERMINANT = Scale(0.5, 2.0, (0.5, 0.7, 1.0, 1.4, 2.0), both_ways=True)
 
 
 @dataclass(frozen=True)
-class Scene:
-    """A case at the level that is drawn.
-
-    Parameters
-    ----------
-    case
-        The case.
-    """
-
-    case: Case
-
-    @cached_property
-    def level(self) -> int:
-        """The finest level of the fixed side that is small enough, else its coarsest."""
-        grids = fixed_grids(self.case)
-        most = VOXELS[self.case.dataset.dimension]
-        return next((n for n, grid in enumerate(grids) if max(grid.shape) <= most), len(grids) - 1)
-
-    @cached_property
-    def grid(self) -> Grid:
-        """The grid of the fixed side at that level."""
-        return fixed_grids(self.case)[self.level]
-
-    @cached_property
-    def fixed(self) -> xr.DataArray | None:
-        """The fixed image, in memory; None where there is none."""
-        return _in_memory(at_level(self.case.fixed, self.level)) if self.case.fixed.is_dir() else None
-
-    @cached_property
-    def labels(self) -> dict[str, xr.DataArray]:
-        """Set -> the fixed label map, in memory."""
-        return {name: _in_memory(at_level(fixed, self.level)) for name, (fixed, _) in self.case.label_sets().items()}
+class Scene(Ground):
+    """A registration case at the level that is drawn."""
 
     @cached_property
     def views(self) -> list[View]:
@@ -93,39 +61,31 @@ class Scene:
         at = None
         if self.labels:
             at = busiest(next(iter(self.labels.values())).values, labels=True)
-        elif self.fixed is not None and self.fixed.ndim == self.grid.ndim:
-            at = busiest(self.fixed.values)
+        elif self.image is not None and self.image.ndim == self.grid.ndim:
+            at = busiest(self.image.values)
         return views(self.grid, at=at, side=SIDE[self.grid.ndim])
-
-    def ground(self, where: list[View]) -> list[Picture]:
-        """Return planes of the fixed image, black where there is none."""
-        if self.fixed is None:
-            return black(where)
-        return coloured(self.fixed, where)
 
     def warped(self, store: Path, transform: Transform, *, labels: bool = False) -> xr.DataArray:
         """Return an image or label map of the moving side on the fixed grid, in memory."""
-        moving = blocks.open_image(store, level=coarse_level(store, side=SIDE[self.grid.ndim]))
-        lazy = blocks.warp(moving, transform, self.grid, interpolation="nearest" if labels else "linear")
-        # In memory once: each of the three planes of a picture would warp all of it again.
-        return _in_memory(lazy)
+        moving = blocks.open_image(store, level=coarse_level(store, side=VOXELS[self.grid.ndim]))
+        return in_memory(blocks.warp(moving, transform, self.grid, interpolation="nearest" if labels else "linear"))
 
 
 def pictures(case: Case, field: DisplacementField) -> Iterator[tuple[str, Picture]]:
     """Yield the name and the picture of everything that a registered case has to show."""
     scene = Scene(case)
-    if scene.fixed is not None and case.moving.is_dir():
-        yield from _images(scene, scene.fixed, field)
+    if scene.image is not None and case.moving.is_dir():
+        yield from _images(scene, field)
     for name in case.label_sets():
         yield _named("contours", name), _contours(scene, name, field)
     yield "jacobian", _jacobian(scene, field)
     for name in case.landmark_sets():
-        yield _named("landmarks", name), landmarks(case, name, field, grid=scene.grid, ground=scene.ground)
+        yield _named("landmarks", name), landmarks(case, name, field, ground=scene)
 
 
-def _images(scene: Scene, fixed: xr.DataArray, field: DisplacementField) -> Iterator[tuple[str, Picture]]:
+def _images(scene: Scene, field: DisplacementField) -> Iterator[tuple[str, Picture]]:
     case, where = scene.case, scene.views
-    ground = scene.ground(where)
+    ground = scene.planes(where)
     unmoved = coloured(scene.warped(case.moving, Affine.identity(scene.grid.ndim)), where)
     yield (
         "before",
@@ -158,7 +118,7 @@ def _contours(scene: Scene, name: str, field: DisplacementField) -> Picture:
     region = around(truth != 0)
     where = views(scene.grid, at=busiest(truth, labels=True), side=SIDE[scene.grid.ndim], region=region)
     drawn = []
-    for view, plane in zip(where, scene.ground(where), strict=True):
+    for view, plane in zip(where, scene.planes(where), strict=True):
         one, other = (_kept(view.cut(labels, smooth=False)[..., 0], named) for labels in (fixed, warped))
         drawn.append(contours(plane, one, other))
     keys = [Key(TRUE, "fixed labels"), Key(MADE, "moving labels, warped"), Key(BOTH, "both")]
@@ -207,10 +167,6 @@ def _thinned(field: DisplacementField) -> tuple[npt.NDArray[np.floating], Grid, 
 
 def _ordinal(step: int) -> str:
     return {2: "2nd", 3: "3rd"}.get(step, f"{step}th")
-
-
-def _in_memory(image: xr.DataArray) -> xr.DataArray:
-    return image.copy(data=np.asarray(compute(image)))
 
 
 def _named(kind: str, name: str) -> str:
