@@ -21,7 +21,7 @@ from fidopt.images.preview import (
     rounded_up,
     sheet,
 )
-from fidopt.images.preview.words import SMALL, fitted, folded, length
+from fidopt.images.preview.words import SMALL, _font, fitted, folded, length, plain
 
 BOTH_WAYS = Scale(0.5, 2.0, (0.5, 1.0, 2.0), both_ways=True)
 
@@ -128,3 +128,11 @@ def test_bars_are_as_long_as_their_numbers():
     ticked = bars([Bar("x", 1.0, before=2.0)], width=400)
     assert pixels(ticked, TRUE) == 2 * 16
     assert bars([Bar("zero", 0.0)], width=300).shape == (20, 300, 3)
+
+
+def test_what_the_typeface_has_no_letter_for_is_written_without_it():
+    assert plain("\u00f6sophage, 3 \u00b5m, \u809d") == "osophage, 3 um, ?"
+    assert length("\u00f6", SMALL) == length("o", SMALL)
+    font = _font(SMALL)
+    absent = bytes(font.getmask("\uffff"))
+    assert not [chr(n) for n in range(33, 127) if bytes(font.getmask(chr(n))) == absent]

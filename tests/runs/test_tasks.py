@@ -113,8 +113,9 @@ def test_a_segmentation_is_scored_by_the_names_of_its_structures(task_world, wor
     labels = written(world.share / "labels.nii.gz", np.where(LABELS == 1, 7, 0).astype(np.uint8))
     (world.share / "labels.json").write_text(json.dumps({"7": "liver"}))
     world.method("m", f'cp {labels} {world.share}/labels.json "$2/"\n', tasks=["segmentation"])
-    row, _ = run(world, "m")
+    row, finished = run(world, "m")
     assert row.error is None
+    assert {path.name for path in finished.line.previews("one").iterdir()} == {"contours.png", "wrong.png"}
     # One structure exactly, one not at all.
     assert row.metrics["dice"] == pytest.approx(0.5)
     assert row.time_s is not None
@@ -136,9 +137,11 @@ def test_a_synthesis_is_scored_inside_its_mask_and_none_stands_in_for_a_failure(
     pytest.importorskip("konfai", reason="KonfAI is not installed")
     task_world("synthesis")
     world.method("m", 'cp "$1" "$2/image.nii.gz"\n', tasks=["synthesis"])
-    row, _ = run(world, "m")
+    row, finished = run(world, "m")
     assert row.error is None
     assert row.metrics["mae"] == pytest.approx(100)
+    assert row.regions["mae"]["inside"] == pytest.approx(100)
+    assert [path.name for path in finished.line.previews("one").iterdir()] == ["synthesis.png"]
     world.method("n", "exit 1\n", tasks=["synthesis"])
     row, _ = run(world, "n")
     assert row.error.stage == "run"

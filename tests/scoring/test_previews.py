@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dask.array as da
 import imageio.v3 as iio
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from blocks.transforms import DisplacementField
 from fidopt import corpus
 from fidopt.errors import InputError
 from fidopt.images.preview import BOTH, FOLD, MADE, TRUE, WRONG
-from fidopt.runner.previews import draw, draw_or_say, registration
+from fidopt.runner.previews import draw, draw_or_say, ground, registration
 from fidopt.scoring.field import zero_field
 from fidopt.scoring.outputs import Output, empty_labels
 from tests.scoring import made
@@ -200,3 +201,22 @@ def test_a_synthesis_stands_beside_the_truth(source, tmp_path):
     # Where nothing differs, the last column is black to its end.
     assert (same[30:-80, -200:].max(axis=-1) > 200).sum() < (picture[30:-80, -200:].max(axis=-1) > 200).sum()
     assert picture.shape[1] <= 4 * 320 + 60
+
+
+@pytest.mark.parametrize("ndim", [2, 3])
+def test_of_a_large_case_a_coarse_level_is_drawn(ndim, make_case, grids, tmp_path, monkeypatch):
+    # As fine as gives the stores a second level.
+    fine = {2: 40, 3: 4}[ndim]
+    monkeypatch.setattr(ground, "VOXELS", {2: 512, 3: 60})
+    shift = (2.0, -1.5, 1.0)[:ndim]
+    grid = grids(ndim, fine)[0]
+    case = make_case(ndim, shift=shift, fine=fine, large=True, points=points(grid, shift))
+    drawn_on = ground.Ground(case)
+    assert drawn_on.level >= 1
+    assert max(drawn_on.grid.shape) <= ground.VOXELS[ndim]
+    coarse = Grid.of((12,) * ndim, spacing=(6.0,) * ndim, origin=tuple(grid.world((0,) * ndim) - 30))
+    vectors = field_of(coarse, *shift).vectors
+    draw(case, DisplacementField(coarse, da.from_array(vectors, chunks=-1)), tmp_path / "p")
+    pictures = drawn(tmp_path / "p")
+    assert sorted(pictures) == REGISTRATION
+    assert max(size for picture in pictures.values() for size in picture.shape[:2]) <= 1400

@@ -359,6 +359,25 @@ def test_two_outputs_of_one_case_are_refused(made, tmp_path):
     assert submission.cases[1].row.error is None
 
 
+def test_an_output_is_drawn_and_the_pictures_of_one_that_fails_now_are_taken_away(made, tmp_path):
+    dataset, roots = made()
+    store(tmp_path / "corpus" / "made" / "two" / "truth" / "labels.ome.zarr", TRUTH, labels=True)
+    write_output(tmp_path / "outputs" / "two", TRUTH, LABELS)
+    old = roots.results / "here" / "mine" / "made.previews" / "one"
+    old.mkdir(parents=True)
+    drawn = []
+    score_outputs(
+        "mine",
+        dataset,
+        outputs=tmp_path / "outputs",
+        roots=roots,
+        machine="here",
+        draw=lambda case, output, folder: drawn.append((case.name, output.image.shape, folder)),
+    )
+    assert drawn == [("two", TRUTH.shape, old.with_name("two"))]
+    assert not old.exists()
+
+
 def test_names_of_another_folder_are_not_taken_and_a_bare_name_will_do(made, tmp_path, monkeypatch):
     _, roots = made()
     path = write_output(tmp_path / "elsewhere", TRUTH)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -48,12 +49,19 @@ def write(paper: Image.Image, lines: Sequence[str], place: tuple[int, int], size
     pen = ImageDraw.Draw(paper)
     left, top = place
     for number, line in enumerate(lines):
-        pen.text((left, top + number * leading(size)), line, fill=colour, font=_font(size))
+        pen.text((left, top + number * leading(size)), plain(line), fill=colour, font=_font(size))
 
 
 def length(text: str, size: int) -> int:
     """Return the pixels that a text is wide."""
-    return int(np.ceil(_font(size).getlength(text)))
+    return int(np.ceil(_font(size).getlength(plain(text))))
+
+
+def plain(text: str) -> str:
+    """Return a text in ASCII, which is all the typeface has: without accents, and ? where there is no such letter."""
+    bare = unicodedata.normalize("NFKD", text.replace("\N{MICRO SIGN}", "u"))
+    kept = "".join(letter for letter in bare if not unicodedata.combining(letter))
+    return kept.encode("ascii", "replace").decode("ascii")
 
 
 def leading(size: int) -> int:
