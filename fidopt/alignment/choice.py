@@ -135,6 +135,15 @@ def least(cases: Sequence[Sequence[Tried]]) -> Mode:
     return LADDER[-1]
 
 
+def lesser(names: Sequence[str], cases: Sequence[Sequence[Tried]], mode: Mode) -> list[tuple[Mode, str, float]]:
+    """Return why each mode below one is not enough: the mode, the case it serves worst, and its share there."""
+    found = []
+    for number, below in enumerate(LADDER[: LADDER.index(mode)]):
+        share, name = min((tried[number].share, name) for name, tried in zip(names, cases, strict=True))
+        found.append((below, name, share))
+    return found
+
+
 def _sides(fixed: xr.DataArray, moving: xr.DataArray, modalities: tuple[str, str]) -> tuple[Side, Side]:
     return side_of(fixed, modality=modalities[0]), side_of(moving, modality=modalities[1])
 

@@ -139,8 +139,11 @@ def _names(dataset: Dataset, cases: Sequence[str]) -> tuple[str, ...]:
 
 def _refuse_nothing_to_store(dataset: Dataset, mode: Mode, roots: Roots) -> None:
     if mode == "as-delivered":
-        msg = f"{dataset.name} is taken as delivered, which stores no transform; whether that is enough: --suggest"
-        raise UsageError(f"{msg}; another mode: --mode")
+        legacy = dataset.alignment.named
+        taken = "taken as delivered, which stores no transform; whether that is enough: --suggest"
+        how = taken if legacy == mode else f"aligned by {legacy}, which is computed no more; what would do: --suggest"
+        msg = f"{dataset.name} is {how}; another mode: --mode"
+        raise UsageError(msg)
     folder = dataset_folder(dataset.name, roots).resolve()
     if packaged_share().name == "_share" and packaged_share().resolve() in folder.parents:
         msg = f"{folder} is part of the installed package and is not written; name your own folder with --share"

@@ -66,9 +66,7 @@ def align(
     with progress(f"aligning {dataset}") as report:
         found = aligning.align_cases(described, cases, mode=chosen, roots=roots, overwrite=overwrite, progress=report)
     if chosen != described.alignment.mode:
-        say(
-            f"dataset.json says {described.alignment.mode}: fidopt build uses these once its alignment.mode is {chosen}"
-        )
+        say(f"dataset.json says {described.aligned}: fidopt build uses these once its alignment.mode is {chosen}")
     if json:
         show_json({"dataset": dataset, "mode": chosen, "cases": [_document(one) for one in found]})
         return 0
@@ -108,12 +106,13 @@ def _vector(values: tuple[float, ...]) -> str:
 def _suggested(dataset: Dataset, tried: dict[str, tuple[Tried, ...]], *, json: bool) -> int:
     from rich.table import Table
 
-    from fidopt.alignment.choice import SHARE, least
+    from fidopt.alignment.choice import SHARE, least, lesser
 
     best = least(list(tried.values()))
     if json:
         cases = {case: [_row(one) for one in modes] for case, modes in tried.items()}
-        show_json({"dataset": dataset.name, "least": best, "now": dataset.alignment.mode, "cases": cases})
+        document = {"dataset": dataset.name, "least": best, "mode": dataset.alignment.mode, "now": dataset.aligned}
+        show_json(document | {"cases": cases})
         return 0
     table = Table(
         "case", "mode", "overlap", "information", "score", "of the best", f"from the best, {dataset.unit}", "works"
@@ -125,8 +124,10 @@ def _suggested(dataset: Dataset, tried: dict[str, tuple[Tried, ...]], *, json: b
             table.add_row(case, row["mode"], *numbers, "yes" if row["works"] else "no")
     show(table)
     said = f"the least mode that reaches {SHARE:.0%} of the best score on every case is {best}"
-    now = dataset.alignment.mode
+    now = dataset.aligned
     show(f"{dataset.name}: {said}; dataset.json says {now}" + ("" if now == best else ": change alignment.mode there"))
+    for mode, case, share in lesser(list(tried), list(tried.values()), best):
+        show(f"{dataset.name}: {mode} is not enough: {share:.0%} of the best score on {case}")
     return 0
 
 

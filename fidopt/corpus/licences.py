@@ -20,7 +20,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fidopt.descriptors.spdx import UNSTATED, expression, licensing, unknown, unknown_sentence
+from fidopt.descriptors.spdx import TO_FILL, UNSTATED, expression, licensing, unknown, unknown_sentence
 
 if TYPE_CHECKING:
     from license_expression import LicenseExpression
@@ -199,10 +199,10 @@ def _reason(spdx: str, barriers: list[str], *, wanted: str) -> str | None:
         return f"cannot be read: it {error}"
     if strange:
         return f"cannot be judged: {unknown_sentence(strange)}"
-    if set(barriers) <= UNSTATED:
-        return "is not stated"
-    stated = [name for name in barriers if name not in UNSTATED]
-    return f"is no {wanted} ({', '.join(stated)})"
+    stated = [name for name in barriers if name not in {*UNSTATED, TO_FILL}]
+    if stated:
+        return f"is no {wanted} ({', '.join(stated)})"
+    return f"is to be filled in ({TO_FILL})" if TO_FILL in barriers else "is not stated"
 
 
 def _barriers(spdx: str, allowed: AbstractSet[str]) -> list[str]:

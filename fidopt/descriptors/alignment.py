@@ -93,7 +93,17 @@ class Alignment(Descriptor):
         How the corpus aligns a pair.
     legacy
         How the current build was aligned, where that was done another way.
+    note
+        Why the mode is this one: what the lesser ones leave, or what a greater one spoils.
     """
 
     mode: Mode = "as-delivered"
     legacy: Legacy | None = None
+    note: Text | None = None
+
+    @property
+    def named(self) -> str:
+        """How the current build's pairs are aligned, in words: a legacy alignment is named as one."""
+        if self.legacy is None or self.mode != "as-delivered":
+            return self.mode
+        return f"legacy ({self.legacy.transform}, from {self.legacy.computed_from})"

@@ -110,6 +110,12 @@ class Dataset(File):
 
     null_is_empty: ClassVar[tuple[str, ...]] = ("source", "cases", "development")
 
+    @property
+    def aligned(self) -> str:
+        """How its pairs are aligned, in words, and whether anybody has confirmed that."""
+        settled = "alignment.mode" not in self.to_fill or self.alignment.named != self.alignment.mode
+        return self.alignment.named + ("" if settled else ", a first guess that is to be filled in (to_fill)")
+
     name: Name
     title: Text
     to_fill: Annotated[tuple[Fillable, ...], DISTINCT] = ()

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 #: What SPDX writes where no licence is stated, or where nobody has looked.
 UNSTATED = frozenset({"NONE", "NOASSERTION"})
+#: What stands in a descriptor until somebody has filled in its licence.
+TO_FILL = "LicenseRef-to-fill"
 #: Terms of the owner's own, which no list of licences knows.
 OWN_TERMS = re.compile(r"^(?:DocumentRef-[A-Za-z0-9.-]+:)?LicenseRef-[A-Za-z0-9.-]+$")
 

@@ -5,7 +5,7 @@ import pytest
 
 from blocks import Grid
 from fidopt.alignment import choice
-from fidopt.alignment.choice import LADDER, Found, Tried, align, ladder, least
+from fidopt.alignment.choice import LADDER, Found, Tried, align, ladder, least, lesser
 from fidopt.alignment.elastix import Registered
 from fidopt.alignment.motions import Motion
 from fidopt.errors import InputError
@@ -25,6 +25,16 @@ def test_the_least_mode_is_the_first_that_works_on_every_case():
     assert least([tried(0.5, 0.92, 1.0, 0.98), tried(0.95, 0.2, 0.7, 1.0)]) == "elastix-rigid"
     assert least([tried(0.9, 0.2, 0.7, 1.0)]) == "as-delivered"
     assert least([tried(1.0, 0.2, 0.7, 0.8), tried(0.2, 0.3, 1.0, 0.7)]) == "elastix-rigid"
+
+
+def test_what_a_lesser_mode_leaves_is_told_of_the_case_it_serves_worst():
+    cases = [tried(0.5, 0.92, 1.0, 0.98), tried(0.95, 0.2, 0.85, 1.0)]
+    assert lesser(["a", "b"], cases, "elastix-rigid") == [
+        ("as-delivered", "a", 0.5),
+        ("image-centres", "b", 0.2),
+        ("elastix-translation", "b", 0.85),
+    ]
+    assert lesser(["a"], cases[:1], "as-delivered") == []
 
 
 @pytest.fixture

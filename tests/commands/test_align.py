@@ -89,3 +89,22 @@ def test_a_mode_that_is_still_open_is_tried_or_named_and_not_taken_from_the_desc
     assert "leaves open alignment.mode;" in capsys.readouterr().err
     assert main(["align", *words, "--mode", "image-centres"]) == 0
     assert main(["align", *words, "--suggest", "--json"]) == 0
+
+
+def test_a_legacy_mode_and_one_that_nobody_filled_in_are_named_and_not_called_as_delivered(words, capsys, tmp_path):
+    path = tmp_path / "share" / "datasets" / "tiny" / "dataset.json"
+    document = json.loads(path.read_text(encoding="utf-8"))
+    legacy = {"transform": "rigid", "from": "the landmark pairs, by least squares"}
+    document["alignment"] = {"mode": "as-delivered", "legacy": legacy}
+    path.write_text(json.dumps(document), encoding="utf-8")
+    named = "legacy (rigid, from the landmark pairs, by least squares)"
+    assert main(["align", *words, "--suggest"]) == 0
+    assert f"dataset.json says {named}: change alignment.mode there" in " ".join(capsys.readouterr().out.split())
+    assert main(["align", *words]) == 2
+    assert f"tiny is aligned by {named}, which is computed no more; what would do: --suggest" in capsys.readouterr().err
+    document["alignment"] = {"mode": "as-delivered"}
+    path.write_text(json.dumps(document | {"to_fill": ["alignment.mode"]}), encoding="utf-8")
+    assert main(["align", *words, "--suggest", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["now"] == "as-delivered, a first guess that is to be filled in (to_fill)"
+    assert said["mode"] == "as-delivered"

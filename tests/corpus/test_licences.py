@@ -87,6 +87,9 @@ def test_terms_that_can_be_chosen_in_code_cannot_be_undone_by_those_of_weights()
             "is no open licence that allows commercial use (CC-BY-ND-4.0, CC-BY-NC-4.0)",
         ),
         ("NOASSERTION", "is not stated"),
+        ("LicenseRef-to-fill", "is to be filled in (LicenseRef-to-fill)"),
+        ("MIT AND LicenseRef-to-fill", "is to be filled in (LicenseRef-to-fill)"),
+        ("LicenseRef-to-fill AND CC-BY-NC-4.0", "is no open licence that allows commercial use (CC-BY-NC-4.0)"),
         (
             "CC-BY 4.0 AND Foo",
             (
