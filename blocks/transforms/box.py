@@ -17,6 +17,9 @@ from blocks.region import Region
 
 Floats = npt.NDArray[np.float64]
 
+#: Beyond the largest float64 an end is infinite, which bounds what lies there all the same.
+_boundless = np.errstate(over="ignore", invalid="ignore")
+
 
 @dataclass(frozen=True, eq=False)
 class AffineBox:
@@ -65,20 +68,24 @@ class AffineBox:
         """Number of axes."""
         return len(self.offset)
 
+    @_boundless
     def hull(self) -> tuple[Floats, Floats]:
         """Return the lower and the upper corner (..., ndim; x, y, z) of the smallest world box around the set."""
         lower, upper = turned(self.matrix, self.low, self.high)
         return lower + self.offset + self.least, upper + self.offset + self.most
 
+    @_boundless
     def through(self, matrix: Floats, offset: Floats) -> AffineBox:
         """Return the set under ``y = M x + c``: exact for the affine part, interval arithmetic for the remainder."""
         least, most = turned(matrix, self.least, self.most)
         return AffineBox(self.low, self.high, matrix @ self.matrix, matrix @ self.offset + offset, least, most)
 
+    @_boundless
     def displaced(self, least: Floats, most: Floats) -> AffineBox:
         """Return the set with any displacement from ``least`` to ``most`` (..., ndim; x, y, z) added to each point."""
         return AffineBox(self.low, self.high, self.matrix, self.offset, self.least + least, self.most + most)
 
+    @_boundless
     def index_hull(self, grid: Grid) -> tuple[Floats, Floats]:
         """Return the lower and the upper continuous index (..., ndim; x, y, z) of the set on a grid.
 
@@ -89,7 +96,9 @@ class AffineBox:
         lower, upper = self.through(inverse, -inverse @ np.array(grid.origin)).hull()
         reach = np.abs(inverse) @ (np.abs(self.offset) + np.abs(np.array(grid.origin)))
         slack = 1e-9 + 1e-13 * (reach + np.abs(lower) + np.abs(upper))
-        return lower - slack, upper + slack
+        lower, upper = lower - slack, upper + slack
+        # What is no number says nothing of where the set ends.
+        return np.where(np.isnan(lower), -np.inf, lower), np.where(np.isnan(upper), np.inf, upper)
 
 
 def turned(matrix: Floats, least: Floats, most: Floats) -> tuple[Floats, Floats]:

@@ -88,7 +88,9 @@ def affine_of(transform: sitk.Transform) -> Affine:
         centre = np.array(transform.GetCenter())
         # A rotation about a point (VersorTransform) and a scaling have no translation of their own.
         shift = np.array(transform.GetTranslation()) if hasattr(transform, "GetTranslation") else np.zeros(ndim)
-        offset = shift + centre - matrix @ centre
+        # What overflows is refused as no number.
+        with np.errstate(over="ignore", invalid="ignore"):
+            offset = shift + centre - matrix @ centre
     elif transform.GetName() == "TranslationTransform":
         matrix, offset = np.eye(ndim), np.array(transform.GetParameters())
     else:

@@ -21,6 +21,10 @@ _MATLAB_BYTES = {0: 8, 10: 4}
 _COMPOSITE = "CompositeTransform"
 
 
+#: Kinds whose fixed parameters are those of a lattice.
+_ON_A_LATTICE = ("BSplineTransform", "DisplacementFieldTransform")
+
+
 @dataclass(frozen=True)
 class Promised:
     """One transform of a file.
@@ -87,7 +91,17 @@ def _of_block(block: dict[str, str], path: Path) -> Promised:
             if not _is_finite(word):
                 msg = f"{path}: {tag} of {kind} must be finite numbers, got {word[:40]!r}; mend the file"
                 raise InputError(msg)
+    if kind.startswith(_ON_A_LATTICE):
+        _refuse_broken_sizes(block["FixedParameters"].split(), kind, path)
     return Promised(kind, len(block["Parameters"].split()))
+
+
+def _refuse_broken_sizes(words: list[str], kind: str, path: Path) -> None:
+    """Refuse a lattice of 6.5 points, which ITK takes for 6; sizes are followed by origin, spacing and direction."""
+    sizes = words[: {10: 2, 18: 3}.get(len(words), 0)]
+    if any(not float(word).is_integer() for word in sizes):
+        msg = f"{path}: FixedParameters of {kind} begin with its sizes, whole numbers, got {' '.join(sizes)}"
+        raise InputError(f"{msg}; mend the file")
 
 
 def _is_finite(word: str) -> bool:

@@ -68,6 +68,9 @@ def read_transform(source: str | Path, *, fixed: Grid | None = None) -> Transfor
         When a transform that cannot be inverted is to be.
     """
     meant, name = named(source), str(source)
+    if name and not meant.file.strip():
+        msg = f"a file is expected after {name!r}: [inverse:][TOOL:]FILE"
+        raise UsageError(msg)
     with refusing(name):
         transform = _read(meant, fixed)
         return inverted(transform, name=name) if meant.inverse else transform

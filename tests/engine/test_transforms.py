@@ -161,6 +161,16 @@ def test_what_is_no_number_in_a_field_does_not_spoil_its_bound():
     assert upper[1] > 1e30
 
 
+@pytest.mark.parametrize("turn", [np.eye(2), [[0.6, -0.8], [0.8, 0.6]]])
+def test_a_bound_that_no_float_holds_is_boundless_and_not_empty(turn):
+    folded = np.full((2, 5, 5), 1e308)
+    folded[:, ::2] = -1e308
+    far = Composite((BSpline(Grid.of((5, 5)), folded), Affine.of(1e200 * np.array(turn), (0.0, 0.0))))
+    lower, upper = far.bound(AffineBox.of(Grid.of((5, 5)), Region.of((5, 5)))).index_hull(Grid.of((5, 5)))
+    np.testing.assert_array_equal(lower, [-np.inf, -np.inf])
+    np.testing.assert_array_equal(upper, [np.inf, np.inf])
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [

@@ -349,3 +349,24 @@ def test_a_transform_of_no_known_kind_is_named(tmp_path):
     )
     with pytest.raises(InputError, match="FooTransform_double_3_3"):
         read_transform(tmp_path / "t.tfm")
+
+
+@pytest.mark.parametrize(
+    ("kind", "parameters", "fixed", "why"),
+    [
+        ("AffineTransform_double_2_2", "1e308 0 0 1 0 0", "1e308 0", "finite numbers"),
+        ("BSplineTransform_double_2_3", "0 " * 60, "5.5 6 0 0 1 1 1 0 0 1", "sizes, whole numbers, got 5.5 6"),
+        ("DisplacementFieldTransform_double_2_2", "0 " * 24, "3 4.25 0 0 1 1 1 0 0 1", "whole numbers, got 3 4.25"),
+    ],
+)
+def test_numbers_that_make_no_transform_are_refused(tmp_path, kind, parameters, fixed, why):
+    lines = ("#Insight Transform File V1.0", f"Transform: {kind}", f"Parameters: {parameters}")
+    (tmp_path / "t.tfm").write_text("\n".join((*lines, f"FixedParameters: {fixed}\n")))
+    with pytest.raises(InputError, match=why):
+        read_transform(tmp_path / "t.tfm")
+
+
+@pytest.mark.parametrize("name", ["inverse:", "elastix:", "inverse:ants: "])
+def test_a_convention_without_a_file_is_refused(name):
+    with pytest.raises(UsageError, match=rf"a file is expected after '{name}'"):
+        read_transform(name)
