@@ -20,6 +20,13 @@ from blocks.image.view import CHANNEL, SPATIAL, Kind
 from blocks.storage import StoreError
 
 Attributes = dict[str, Any]
+#: What the root of a group of several images says, what it is, and where such a group keeps one.
+_COLLECTIONS = {
+    "bioformats2raw.layout": ("a collection of images (bioformats2raw)", "0"),
+    "plate": ("a plate", "A/1/0"),
+    "well": ("a well of a plate", "0"),
+    "labels": ("a list of label maps", "NAME"),
+}
 
 
 @dataclass(frozen=True)
@@ -149,13 +156,17 @@ def parse_root(attributes: Mapping[str, Any], where: str) -> Multiscales:
             msg = f"{where}: {key}: expected an object in the root attributes, got {attributes[key]!r}"
             raise StoreError(msg)
     ome = attributes.get("ome") or attributes
+    if "multiscales" not in ome and (several := next((key for key in _COLLECTIONS if key in ome), None)):
+        what, within = _COLLECTIONS[several]
+        msg = f"{where} is {what}, not one image: name an image within it, such as {where}/{within}"
+        raise StoreError(msg)
     try:
         entry = ome["multiscales"][0]
         axes = tuple(str(axis["name"]).lower() for axis in entry["axes"])
         spatial = len(_spatial(axes, where))
         units = {a.get("unit") for a in entry["axes"] if str(a["name"]).lower() in SPATIAL}
         outer = entry.get("coordinateTransformations", [])
-        levels = tuple(_place(dataset, outer, spatial, where) for dataset in entry["datasets"])
+        levels = tuple(_place(dataset, outer, axes, where) for dataset in entry["datasets"])
     except (KeyError, IndexError, TypeError, AttributeError) as error:
         what = f"lack {error}" if isinstance(error, KeyError) else f"are not those of one ({error})"
         msg = f"{where} is not an OME-Zarr image of version 0.4 or 0.5: its root attributes {what}"
@@ -191,31 +202,40 @@ def dataset_entry(place: LevelPlace, *, channels: bool) -> Attributes:
     return {"path": place.path, "coordinateTransformations": steps}
 
 
-def _place(dataset: Attributes, outer: Sequence[Attributes], spatial: int, where: str) -> LevelPlace:
+def _place(dataset: Attributes, outer: Sequence[Attributes], axes: tuple[str, ...], where: str) -> LevelPlace:
     """Return a level's place, its own transformations followed by those of the whole multiscale image."""
     path = str(dataset["path"])
     if not path or path.startswith("/") or {"", ".", ".."} & set(path.split("/")):
         msg = f"{where}: ome: multiscales: datasets: path: expected a name inside the store, got {path!r}"
         raise StoreError(msg)
+    spatial = len(_spatial(axes, where))
     scale, translation = np.ones(spatial), np.zeros(spatial)
     for step in [*dataset["coordinateTransformations"], *outer]:
         if step["type"] == "scale":
-            factor = _numbers(step, "scale", spatial, where)
+            factor = _numbers(step, "scale", axes, where)
             scale, translation = scale * factor, translation * factor
         elif step["type"] == "translation":
-            translation = translation + _numbers(step, "translation", spatial, where)
+            translation = translation + _numbers(step, "translation", axes, where)
+        elif step["type"] != "identity":
+            # Left out, the image would lie in another place than its store says.
+            msg = f"{where}: coordinateTransformations: type: expected scale, translation or identity"
+            raise StoreError(f"{msg}, got {step['type']!r}; convert it with a tool that writes OME-Zarr 0.5 first")
     return LevelPlace(path, _floats(scale), _floats(translation))
 
 
-def _numbers(step: Attributes, key: str, spatial: int, where: str) -> npt.NDArray[np.float64]:
+def _numbers(step: Attributes, key: str, axes: tuple[str, ...], where: str) -> npt.NDArray[np.float64]:
     """Return a transformation's numbers along the spatial axes."""
-    try:
-        numbers = np.array(step[key], dtype=np.float64)[-spatial:]
-    except (TypeError, ValueError):
-        numbers = np.empty(0)
-    if numbers.shape != (spatial,) or not np.isfinite(numbers).all() or (key == "scale" and not (numbers > 0).all()):
+    spatial = len(_spatial(axes, where))
+    said: Any = step.get(key)
+    # Some tools leave out the axes that are not of space.
+    whole = isinstance(said, list) and len(said) in (len(axes), spatial)
+    if not whole or not all(type(n) in (int, float) and abs(n) <= sys.float_info.max for n in said):
+        numbers = None
+    else:
+        numbers = np.array(said[-spatial:], dtype=np.float64)
+    if numbers is None or (key == "scale" and not (numbers > 0).all()):
         what = "positive numbers" if key == "scale" else "numbers"
-        msg = f"{where}: coordinateTransformations: {key}: expected {what}, one an axis, got {step[key]}"
+        msg = f"{where}: coordinateTransformations: {key}: expected {what}, one an axis, got {said}"
         raise StoreError(msg)
     return numbers
 

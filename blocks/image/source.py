@@ -13,7 +13,7 @@ import xarray as xr
 from blocks.image.opening import open_image, open_store
 from blocks.image.view import channels_of, spatial_dims
 from blocks.region import Region
-from blocks.storage import StoredArray
+from blocks.storage import StoredArray, voxel_type
 
 
 class Source(Protocol):
@@ -126,9 +126,10 @@ def source_of(image: xr.DataArray) -> Source:
     Raises
     ------
     ValueError
-        When the image is a lazy result that lies neither in memory nor in a store.
+        When the image is a lazy result that lies neither in memory nor in a store, or its type is none of an image.
     """
     spatial_dims(image)
+    voxel_type(image.dtype)
     data = image.data
     if isinstance(data, np.ndarray):
         return ArraySource(data, channels_of(image))

@@ -18,6 +18,7 @@ import xarray as xr
 
 from blocks.grid import Grid
 from blocks.image.units import canonical_unit
+from blocks.storage import voxel_type
 
 Kind = Literal["image", "labels"]
 
@@ -58,8 +59,10 @@ def image_of(
     Raises
     ------
     ValueError
-        When the array's shape is not the grid's, or ``kind`` is neither of the two.
+        When the array's shape is not the grid's, its type is none of an image, its voxels lie too far out for their
+        size, or ``kind`` is neither of the two.
     """
+    voxel_type(array.dtype)
     dims = dims_of(grid.ndim, channels=array.ndim == grid.ndim + 1)
     if grid.ndim not in (2, 3) or array.ndim != len(dims) or tuple(array.shape[-grid.ndim :]) != grid.shape:
         msg = f"an array of shape {array.shape} does not lie on a grid of shape {grid.shape}, with channels first"
@@ -74,8 +77,19 @@ def image_of(
         "kind": checked_kind(kind),
     }
     lines = zip(SPATIAL[-grid.ndim :], start, grid.spacing[::-1], grid.shape, strict=True)
-    coords = {dim: t + s * np.arange(n) for dim, t, s, n in lines}
+    coords = {dim: _line(dim, t, s, n) for dim, t, s, n in lines}
     return xr.DataArray(array, coords=coords, dims=dims, name=name, attrs=attrs)
+
+
+def _line(dim: str, start: float, spacing: float, size: int) -> npt.NDArray[np.float64]:
+    """Return the coordinates along an axis; far enough out, a float64 does not tell neighbours apart."""
+    with np.errstate(over="ignore"):
+        line = start + spacing * np.arange(size, dtype=np.float64)
+    farthest = float(np.abs(line[[0, -1]]).max())
+    if size > 1 and not 2 * np.spacing(farthest) <= _LATTICE_TOLERANCE * spacing:
+        msg = f"voxels of size {spacing:g} along {dim} cannot be told apart as far from zero as {farthest:g}"
+        raise ValueError(f"{msg}: a float64 has 16 digits; choose another origin")
+    return line
 
 
 def dims_of(spatial: int, *, channels: bool) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from blocks.storage.arrays import (
 )
 from blocks.storage.cache import CHUNKS
 from blocks.storage.handles import Library, tensorstore_installed
-from blocks.storage.layout import CHUNK, SHARD, Layout, StoreError
+from blocks.storage.layout import CHUNK, SHARD, Layout, StoreError, voxel_type
 from blocks.storage.objects import is_url
 from blocks.storage.scratch import SCRATCH, SHARDS
 
@@ -38,6 +38,7 @@ __all__ = [
     "shard_file",
     "shard_name",
     "tensorstore_installed",
+    "voxel_type",
     "write_shard",
 ]
 

@@ -14,12 +14,28 @@ from blocks.region import Region
 #: Voxels a side of a chunk (the unit read) and of a shard (the unit written), by the number of spatial axes.
 CHUNK = {2: 512, 3: 64}
 SHARD = {2: 4096, 3: 256}
-#: Kinds of types a store holds: bool, signed and unsigned integers, floats.
+#: Kinds of types an image holds: bool, signed and unsigned integers, floats.
 _KINDS = "biuf"
 
 
 class StoreError(OSError):
     """A store that is missing, unfinished, damaged, or not an OME-Zarr store."""
+
+
+def voxel_type(dtype: npt.DTypeLike) -> np.dtype[Any]:
+    """Return the type of an image's voxels in the machine's byte order.
+
+    Raises
+    ------
+    ValueError
+        When it is not a boolean, an integer or a float of at most 64 bits.
+    """
+    # By its letter and size: C's long long is a type of its own, which no store knows.
+    kind = np.dtype(np.dtype(dtype).str)
+    if kind.kind not in _KINDS or kind.itemsize > 8:
+        msg = f"an image holds booleans, integers and floats of at most 64 bits, got {kind}; convert it first"
+        raise ValueError(msg)
+    return kind.newbyteorder("=")
 
 
 @dataclass(frozen=True)
@@ -51,17 +67,13 @@ class Layout:
         ValueError
             When the type is not a boolean, an integer or a float.
         """
-        # By its letter and size: C's long long is a type of its own, which no store knows.
-        kind = np.dtype(np.dtype(dtype).str)
-        if kind.kind not in _KINDS or kind.itemsize > 8:
-            msg = f"a store holds booleans, integers and floats of at most 64 bits, got {kind}; convert the image first"
-            raise ValueError(msg)
+        kind = voxel_type(dtype)
         channels = tuple(n for n, name in zip(shape, names, strict=True) if name == "c")
         spatial = shape[len(channels) :]
         chunk, most = CHUNK[len(spatial)], SHARD[len(spatial)]
         shards = tuple(min(most, -(-n // chunk) * chunk) for n in spatial)
         chunks = (*channels, *(chunk for _ in spatial))
-        return cls(shape, chunks, (*channels, *shards), kind.newbyteorder("="), names)
+        return cls(shape, chunks, (*channels, *shards), kind, names)
 
     @property
     def blocks(self) -> tuple[int, ...]:

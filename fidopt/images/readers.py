@@ -16,7 +16,8 @@ import xarray as xr
 from blocks.execute import compute
 from blocks.grid import Grid
 from blocks.image import grid_of, image_of, open_image, unit_of
-from blocks.storage import StoreError
+from blocks.image.construction import STORE_FILES
+from blocks.storage import StoreError, is_url
 from fidopt.errors import FidoptError, InputError, os_sentence
 from fidopt.images import hdf5, nifti, stacks, tiff, volumes
 from fidopt.images.calibration import Calibration
@@ -79,8 +80,17 @@ def read_image(
 
 
 def is_store(name: str | Path) -> bool:
-    """Tell whether a name is that of a store rather than of a file."""
-    return str(name).rstrip("/").endswith(".zarr")
+    """Tell whether a name is that of a store rather than of a file: by its ending, or by what the folder holds.
+
+    Collections of images name theirs by a number: ``slide.zarr/0``.
+    """
+    text = str(name).rstrip("/")
+    if text.endswith(".zarr"):
+        return True
+    if is_url(text):
+        return ".zarr/" in text
+    folder = Path(text.removeprefix("file://"))
+    return any((folder / file).is_file() for file in STORE_FILES)
 
 
 @contextmanager

@@ -66,6 +66,11 @@ def test_a_foreign_store_is_read(tmp_path: Path, zarr_format: int, shape: tuple[
         (lambda ome, _: _first(ome).update(scale=[0.0, 1.0]), "scale: expected positive numbers, one an axis"),
         (lambda ome, _: _first(ome).update(scale=[1.0]), "scale: expected positive numbers, one an axis"),
         (lambda ome, _: _first(ome).update(scale=["a", 1.0]), "scale: expected positive numbers, one an axis"),
+        (lambda ome, _: _first(ome).update(scale=["2", 1.0]), "scale: expected positive numbers, one an axis"),
+        (lambda ome, _: _first(ome).update(scale=[1.0, 1.0, 1.0]), "scale: expected positive numbers, one an axis"),
+        (lambda ome, _: _first(ome).update(scale=[10**400, 1.0]), "scale: expected positive numbers, one an axis"),
+        (lambda ome, _: _first(ome).update(scale=None), "scale: expected positive numbers, one an axis, got None"),
+        (lambda ome, _: _first(ome).update(type="rotation"), "expected scale, translation or identity, got 'rotation'"),
         (lambda _, root: root.update(konfai=3), "konfai: expected an object"),
         (lambda _, root: root.update(konfai={"attributes": [1]}), "konfai: attributes: expected an object"),
         (lambda _, root: root.update(fidopt="labels"), "fidopt: expected an object"),
@@ -131,3 +136,33 @@ def test_what_is_no_image_is_refused_with_what_to_do(tmp_path: Path):
     foreign(tmp_path / "mixed.zarr", (6, 7), "yx", 3, unit_of_y="meter")
     with pytest.raises(StoreError, match=r"axes in different units \(meter, micrometer\)"):
         open_image(tmp_path / "mixed.zarr")
+
+
+@pytest.mark.parametrize(
+    ("root", "why"),
+    [
+        ({"bioformats2raw.layout": 3}, "is a collection of images .* such as .*many.zarr/0$"),
+        ({"ome": {"version": "0.5", "bioformats2raw.layout": 3}}, "is a collection of images"),
+        ({"plate": {"wells": [{"path": "A/1"}]}}, "is a plate, not one image: .* such as .*many.zarr/A/1/0$"),
+        ({"well": {"images": [{"path": "0"}]}}, "is a well of a plate"),
+        ({"labels": ["nuclei"]}, "is a list of label maps"),
+    ],
+)
+def test_of_a_group_of_images_one_is_asked_for(tmp_path: Path, root: dict[str, Any], why: str):
+    zarr.create_group(tmp_path / "many.zarr", zarr_format=2, attributes=root)
+    with pytest.raises(StoreError, match=why):
+        open_image(tmp_path / "many.zarr")
+
+
+@pytest.mark.parametrize("kind", ["c8", "S3", "U2", "M8[ns]", "f16"])
+def test_voxels_that_are_no_numbers_of_an_image_are_refused(kind: str):
+    with pytest.raises(ValueError, match=r"at most 64 bits, got .*; convert it first"):
+        image_of(np.zeros((3, 4), kind), Grid.of((3, 4)))
+
+
+def test_an_image_too_far_out_for_the_size_of_its_voxels_is_refused():
+    assert image_of(np.zeros((1, 4)), Grid.of((1, 4), origin=(0.0, 1e300))).shape == (1, 4)
+    assert grid_of(image_of(np.zeros((3, 4)), Grid.of((3, 4), origin=(1e12, 0.0)))).origin == (1e12, 0.0)
+    for far in (1e16, 1e308):
+        with pytest.raises(ValueError, match="voxels of size 1 along x cannot be told apart as far from zero as 1e"):
+            image_of(np.zeros((3, 4)), Grid.of((3, 4), origin=(far, 0.0)))

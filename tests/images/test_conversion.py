@@ -196,3 +196,13 @@ def test_what_a_killed_process_was_writing_is_cleared_away(tmp_path):
     left = {f".elsewhere-{gone.pid}.v.txt", f".{host}-{gone.pid}.other.txt", "v.txt"}
     assert {path.name for path in tmp_path.iterdir()} == left
     assert (tmp_path / "v.txt").read_text() == "whole"
+
+
+def test_an_image_of_a_collection_is_a_store_whatever_its_name(tmp_path, random):
+    array, grid = random.integers(0, 99, (3, 4, 5)).astype(np.uint8), Grid.of((3, 4, 5))
+    store(tmp_path / "series.zarr", array, grid)
+    (tmp_path / "slide.zarr").mkdir()
+    (tmp_path / "series.zarr").rename(tmp_path / "slide.zarr" / "0")
+    assert convert(tmp_path / "slide.zarr" / "0", tmp_path / "a.nii.gz").state == "written"
+    assert np.array_equal(read_image(tmp_path / "a.nii.gz").values, array)
+    assert np.array_equal(read_image(f"file://{tmp_path}/slide.zarr/0/").values, array)
