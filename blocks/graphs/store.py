@@ -45,7 +45,8 @@ class DiskFullError(ShardError):
 def store_shard(array: StoredArray, journal: Journal | None, index: Index, voxels: Voxels) -> int:
     """Write a shard's voxels and return the bytes they take on disk."""
     with _named(array, index):
-        return _write(array, journal, index, np.ascontiguousarray(voxels, dtype=array.dtype))
+        # As they lie, colours last or not: whatever writes them copies them together a chunk at a time.
+        return _write(array, journal, index, np.asarray(voxels, dtype=array.dtype))
 
 
 def copy_shard(source: Source, array: StoredArray, journal: Journal | None, index: Index) -> int:

@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -23,8 +23,9 @@ Voxels = npt.NDArray[Any]
 #: A decoded segment (None where it holds no voxels), where it lies in its page, and its shape.
 Decoded = tuple[Voxels | None, tuple[int, ...], tuple[int, ...]]
 
-#: Decoded segments kept by one process: a shard's edge cuts tiles, and its neighbour wants the other part of them.
-KEPT_BYTES = 1 << 27
+#: Decoded segments kept by one process: a shard's edge cuts tiles, and its neighbour wants the other part of them. What
+#: lies inside a shard nobody asks for again.
+KEPT_BYTES = 1 << 26
 #: TIFF's codes for JPEG, whose tables lie beside the segments.
 _JPEG = {6, 7, 34892, 33007}
 
@@ -84,8 +85,8 @@ class Page:
         separate, depth, _, _, samples = self.shaped
         shape = (separate, depth, rows.stop - rows.start, columns.stop - columns.start, samples)
         out = np.zeros(shape, dtype=dtype)
-        for index in self._touched(rows, columns):
-            voxels, (s, d, y, x, _), _ = self._decoded(index)
+        for index, cut in self._touched(rows, columns):
+            voxels, (s, d, y, x, _), _ = self._kept(index) if cut else self._decoded(index)
             if voxels is None:
                 continue
             top, bottom = max(y, rows.start), min(y + voxels.shape[1], rows.stop)
@@ -95,21 +96,22 @@ class Page:
             out[(s, slice(d, d + deep), *box)] = voxels[:deep, top - y : bottom - y, left - x : right - x]
         return out
 
-    def _touched(self, rows: slice, columns: slice) -> Iterator[int]:
-        """Yield the segments that a box touches, in the order of the file's table."""
+    def _touched(self, rows: slice, columns: slice) -> Iterator[tuple[int, bool]]:
+        """Yield the segments that a box touches, in the order of the file's table, and whether it cuts them."""
         thick, high, wide = self.segment
         along = [-(-n // s) for n, s in zip(self.shaped[1:4], self.segment, strict=True)]
         y, x = range(rows.start // high, -(-rows.stop // high)), range(columns.start // wide, -(-columns.stop // wide))
         for s, d, j, i in product(range(self.shaped[0]), range(-(-self.shaped[1] // thick)), y, x):
-            yield ((s * along[0] + d) * along[1] + j) * along[2] + i
+            beside = j * high < rows.start or min((j + 1) * high, self.shaped[2]) > rows.stop
+            across = i * wide < columns.start or min((i + 1) * wide, self.shaped[3]) > columns.stop
+            yield ((s * along[0] + d) * along[1] + j) * along[2] + i, beside or across or self.shaped[1] > 1
 
     def _decoded(self, index: int) -> Decoded:
-        key = (self.file, self.offsets[index], index)
+        return self.decode(_bytes(self.file[0], self.offsets[index], self.counts[index]), index)
 
-        def load() -> Decoded:
-            return self.decode(_bytes(self.file[0], self.offsets[index], self.counts[index]), index)
-
-        return _KEPT.get(key, load)
+    def _kept(self, index: int) -> Decoded:
+        """Return a segment of which another box wants the rest."""
+        return _KEPT.get((self.file, self.offsets[index], index), partial(self._decoded, index))
 
 
 class _Kept:

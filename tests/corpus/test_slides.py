@@ -98,7 +98,7 @@ def prove(pair: Pair, made: Path, root: Path, *, run) -> None:
     """Build, verify, align, warp and score a pair; ``run`` runs a command of fidopt."""
     roots = describe(made, root)
     said = ["--share", str(root / "share"), "--corpus", str(roots.corpus)]
-    run(["build", "slides", *said, "--archives", str(roots.archives)])
+    run(["build", "slides", *said, "--archives", str(roots.archives), "--memory", "1GiB"])
     dataset = corpus.dataset("slides", roots)
     assert building.verify(dataset, roots=roots) == []
     case = corpus.case(dataset, "pair", roots)

@@ -143,6 +143,19 @@ def test_tiles_that_shards_cut_are_decoded_once(tmp_path, random, decoded, monke
     assert len(decoded) <= 1.05 * len(set(decoded))
 
 
+def test_only_tiles_that_a_shard_cuts_are_kept(tmp_path, random, decoded):
+    picture = random.integers(0, 255, (300, 300, 3)).astype(np.uint8)
+    tifffile.imwrite(tmp_path / "t.tif", picture, tile=(64, 64), compression="zlib", photometric="rgb")
+    image = read_image(tmp_path / "t.tif", lazy_bytes=1000).data
+    assert np.array_equal(image[:, 64:192, 128:300].compute(), np.moveaxis(picture, -1, 0)[:, 64:192, 128:300])
+    assert segments._KEPT._bytes == 0
+    first = len(decoded)
+    for columns in (slice(0, 100), slice(100, 192)):
+        assert np.array_equal(image[:, :64, columns].compute(), np.moveaxis(picture, -1, 0)[:, :64, columns])
+    assert segments._KEPT._bytes == 64 * 64 * 3
+    assert len(decoded) - first == 3
+
+
 def test_a_dicom_series_is_read_from_its_folder(tmp_path):
     import SimpleITK as sitk  # noqa: N813 - the package's customary name
 
