@@ -13,7 +13,7 @@ from blocks.grid import Grid
 from blocks.transforms import DisplacementField
 from fidopt import corpus
 from fidopt.errors import InputError
-from fidopt.images.preview import BOTH, FOLD, MADE, TRUE, WRONG
+from fidopt.images.preview import BOTH, FOLD, MADE, TRUE, WRONG, views
 from fidopt.runner.previews import draw, draw_or_say, ground, registration
 from fidopt.scoring.field import zero_field
 from fidopt.scoring.outputs import Output, empty_labels
@@ -120,6 +120,23 @@ def test_landmarks_show_what_is_missed_and_only_that(make_case, grids, tmp_path)
     right, wrong = (drawn(tmp_path / name)["landmarks"] for name in ("right", "wrong"))
     assert pixels(right, WRONG) == 0
     assert pixels(wrong, WRONG) > 20
+
+
+def test_every_landmark_of_a_plane_is_drawn(make_case, grids, tmp_path):
+    grid = grids(2, 10)[0]
+    index = np.array([[y, x] for y in range(10, 200, 25) for x in range(10, 170, 25)], float)
+    fixed = grid.world(index)
+    case = make_case(2, fine=10, points={"fixed_landmarks": fixed, "moving_landmarks": fixed}, maps={}, images=True)
+    draw(case, zero_field(grid), tmp_path / "p")
+    picture = drawn(tmp_path / "p")["landmarks"]
+    (view,) = views(grid, side=768)
+    white = (picture == 255).all(axis=-1)
+    # Below the title, above the legend.
+    rows, columns = np.nonzero(white[42 : 42 + view.shape[0]])
+    # The dots at the four corners of the lattice are as far apart as the corners are.
+    spread = np.ptp(view.pixels(fixed), axis=0)
+    assert np.ptp(columns) == pytest.approx(spread[0], abs=4)
+    assert np.ptp(rows) == pytest.approx(spread[1], abs=4)
 
 
 def test_other_sets_have_pictures_of_their_own_and_images_are_not_needed(make_case, grids, tmp_path, truth):

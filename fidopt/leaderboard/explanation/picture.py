@@ -106,7 +106,7 @@ def _landmark_planes(ground: Ground, costs: Sequence[LandmarkCost], scale: Scale
     # The worst are drawn last, above the others.
     order = np.flatnonzero(inside)[::-1]
     return [
-        Panel(_dotted(plane, view, points[order], colours[order]), f"{view.name}, all projected".removeprefix(", "))
+        Panel(_dotted(plane, view, points[order], colours[order]), f"{view.name}, all projected" if view.name else "")
         for view, plane in zip(where, ground.planes(where), strict=True)
     ]
 

@@ -92,8 +92,9 @@ def _landmarks(explained: Explanation, name: str, most: int) -> Folded:
         columns[f"unregistered {unit}"] = [_number(cost.before) for cost in shown]
         columns["better by"] = [_signed(_less(cost), 1) for cost in shown]
     columns["share %"] = [_number(cost.share, 100) for cost in shown]
-    if any(cost.position for cost in shown):
-        columns["fixed point (x, y, z; LPS)"] = [
+    axes = max((len(cost.position) for cost in shown if cost.position), default=0)
+    if axes:
+        columns[f"fixed point ({', '.join('xyz'[:axes])}; LPS)"] = [
             ", ".join(f"{v:.2f}" for v in cost.position) if cost.position else "-" for cost in shown
         ]
     rows = [[number, *cells] for number, *cells in zip([str(c.number) for c in shown], *columns.values(), strict=True)]

@@ -31,8 +31,8 @@ from fidopt.runner.previews.panels import SIDE, titled
 
 Points = npt.NDArray[np.float64]
 
-#: Landmarks that one plane shows: those nearest to it.
-NEAREST = 24
+#: Landmarks that one plane shows, 2D and 3D: those nearest to it, of those as near the worst.
+NEAREST = {2: 100, 3: 24}
 #: Pixels that arrows have at least, by their upper quartile: shorter ones are drawn larger, and a note says so.
 LENGTH = 16.0
 #: How bright the image is under the arrows.
@@ -57,8 +57,9 @@ def landmarks(case: Case, name: str, field: DisplacementField, *, ground: Ground
     taken = field.points(fixed)
     inside = np.flatnonzero(grid.inside(fixed))
     where = views(grid, at=middle(grid, fixed[inside]), side=SIDE[grid.ndim])
-    near = [inside[np.argsort(view.distances(fixed[inside]), kind="stable")[:NEAREST]] for view in where]
-    pairs = list(zip(where, near, strict=True))
+    errors, before = (np.linalg.norm(moving - points, axis=1) for points in (taken, fixed))
+    order = [np.lexsort((-errors[inside], view.distances(fixed[inside]))) for view in where]
+    pairs = [(view, inside[one[: NEAREST[grid.ndim]]]) for view, one in zip(where, order, strict=True)]
     times = _enlarged([np.linalg.norm(v.pixels(moving[n]) - v.pixels(fixed[n]), axis=1) for v, n in pairs])
     row = []
     for (view, chosen), plane in zip(pairs, ground.planes(where), strict=True):
@@ -66,7 +67,6 @@ def landmarks(case: Case, name: str, field: DisplacementField, *, ground: Ground
         start, true, made = (view.pixels(points[chosen]) for points in (fixed, moving, taken))
         lines = _lines(start, true=start + times * (true - start), made=start + times * (made - start))
         row.append(Panel(arrows(dimmed, lines), _caption(view, view.distances(fixed[chosen]), unit)))
-    errors, before = (np.linalg.norm(moving - points, axis=1) for points in (taken, fixed))
     said = f"mean error {errors.mean():.3g} {unit}, unregistered {before.mean():.3g} {unit}"
     keys = [
         Key(BOTH, "fixed landmark"),
@@ -75,6 +75,7 @@ def landmarks(case: Case, name: str, field: DisplacementField, *, ground: Ground
         Key(WRONG, "the error between both"),
     ]
     note = f"{len(inside)} of {len(fixed)} landmarks lie inside the fixed image."
+    note += f" The {NEAREST[2]} worst are drawn." if grid.ndim == 2 and len(inside) > NEAREST[2] else ""
     note += f" Arrows are drawn {times:g} times as long as they are." if times > 1 else ""
     return sheet(f"{titled(case, name)}: landmarks, {said}", [row], keys, note=note)
 
