@@ -97,3 +97,18 @@ def test_elastix_s_result_on_the_lung_as_a_field_gives_its_known_error(folder, s
     error = np.linalg.norm(read_field("DVF.nii.gz").points(points) - pairs, axis=1)[inside]
     assert error.mean() == pytest.approx(1.58758, abs=5e-4)
     assert np.median(error) == pytest.approx(1.10047, abs=5e-4)
+
+
+def test_a_tool_before_the_file_says_what_its_numbers_mean_and_another_tool_s_is_another_field(folder, capsys):
+    np.savetxt("affine.txt", [[1.0, 0, 0, 2], [0, 1, 0, 5], [0, 0, 1, 7], [0, 0, 0, 1]])
+    np.savez("steps.npz", np.broadcast_to(np.array([1.0, 0, -1]).reshape(3, 1, 1, 1), (3, 5, 4, 3)))
+    words = ["niftyreg:affine.txt", "learn2reg:steps.npz", "DVF.ome.zarr", "--like", "fixed.ome.zarr", "--json"]
+    assert main(["field", *words]) == 0
+    field = read_field("DVF.ome.zarr")
+    # Along RAS, x and y of the matrix are the other way; where that leaves the image there are no steps.
+    assert [float(np.asarray(field.vectors)[k, 0, 0, 0]) for k in range(3)] == [-2, -5, 7]
+    assert main(["field", "inverse:niftyreg:affine.txt", "back.nii.gz", "--like", "fixed.ome.zarr"]) == 0
+    assert [np.unique(component).tolist() for component in read_field("back.nii.gz").vectors] == [[2], [5], [-7]]
+    capsys.readouterr()
+    assert main(["field", "affine.txt", "none.nii.gz", "--like", "fixed.ome.zarr"]) == 2
+    assert "greedy:FILE or niftyreg:FILE" in capsys.readouterr().err
