@@ -7,11 +7,13 @@ import math
 import pickle
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any
 from uuid import uuid4
 
+import dask
 from dask.array.optimization import optimize
 
 from blocks.execute.counting import ATTEMPTS, Count, Index, failure
@@ -36,7 +38,7 @@ def graph_on_cluster(work: Graph, count: Count, client: Any) -> None:  # noqa: A
     from distributed import as_completed
 
     keys = list(work.shards)
-    with _naming_deaths(client):
+    with _connected(client), _naming_deaths(client):
         futures = client.get(optimize(work.graph, keys), keys, sync=False, retries=ATTEMPTS - 1)
         try:
             for future in as_completed(futures, loop=client.loop):
@@ -48,6 +50,11 @@ def graph_on_cluster(work: Graph, count: Count, client: Any) -> None:  # noqa: A
 
 def stream_on_cluster(work: Stream, count: Count, client: Any) -> None:  # noqa: ANN401 - distributed is not typed
     """Write a stream of shards on a cluster, a few tasks a thread at a time, so that nothing grows with the image."""
+    with _connected(client):
+        _stream(work, count, client)
+
+
+def _stream(work: Stream, count: Count, client: Any) -> None:  # noqa: ANN401
     from distributed import as_completed
 
     task, indices, size = _sent(work.task, client), iter(work.indices), 1
@@ -113,10 +120,19 @@ def write_batch(task: Callable[[Index], int], batch: Sequence[Index]) -> tuple[l
 
 
 def _sent(task: Callable[[Index], int], client: Any) -> Any:  # noqa: ANN401
-    """Return a task that lies on the workers already; None where it is small enough to travel with each shard."""
+    """Return a task that goes to each worker once; None where it is small enough to travel with each shard.
+
+    It is the result of a task, and not scattered: that would be lost, and all the work with it, with the last worker
+    that has it.
+    """
     if len(pickle.dumps(task, protocol=5)) <= _SENT_ONCE:
         return None
-    return client.scatter(task, broadcast=True, hash=False)
+    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1PiB"}):
+        return client.submit(_itself, task, key=f"what-shards-share-{uuid4().hex}", pure=False)
+
+
+def _itself(task: Callable[[Index], int]) -> Callable[[Index], int]:
+    return task
 
 
 def _result(future: Any, batch: Sequence[Index]) -> Any:  # noqa: ANN401
@@ -132,10 +148,28 @@ def _result(future: Any, batch: Sequence[Index]) -> Any:  # noqa: ANN401
         gone = ShardError(msg)
         gone.tried = True
         raise gone from error
-    except DiskFullError:
+    except (DiskFullError, CancelledError):
         raise
     except Exception as error:
         raise failure(batch, error, tried=True) from error
+
+
+@contextmanager
+def _connected(client: Any) -> Iterator[None]:  # noqa: ANN401 - distributed is not typed
+    """Say of a scheduler that went away that it is gone, which is no fault of the shards that were in work."""
+    from distributed.client import ClosedClientError
+    from distributed.comm import CommClosedError
+
+    try:
+        yield
+    except (CancelledError, ClosedClientError, CommClosedError) as error:
+        if client.status == "running":
+            msg = f"the work was cancelled on the cluster ({error}); run the same command again"
+        else:
+            msg = "the Dask scheduler is gone, or cannot be reached any more; start it again and run the same command"
+        gone = ShardError(f"{msg}: what is written is taken up")
+        gone.tried = True
+        raise gone from error
 
 
 @contextmanager

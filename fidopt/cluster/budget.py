@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,8 @@ BASE = 350 << 20
 USABLE = 0.8
 #: The least a task is given: a shard of 16 million voxels of 16 bits, what it is read from, and its compressed chunks.
 _LEAST_TASK = 128 << 20
+#: How long a first worker is waited for before that is said.
+_WORKERS_WITHIN = 10.0
 #: Most characters of what was given that an error repeats.
 _SHOWN = 40
 
@@ -71,7 +74,7 @@ def checked_memory(text: str) -> int:
     return found
 
 
-def task_bytes(client: Client | None, memory: str | None = None) -> int:
+def task_bytes(client: Client | None, memory: str | None = None, *, say: Callable[[str], None] | None = None) -> int:
     """Return what one task may hold, wherever it runs.
 
     Parameters
@@ -80,6 +83,8 @@ def task_bytes(client: Client | None, memory: str | None = None) -> int:
         Whose workers are asked; None for this process's threads.
     memory
         The most memory of a worker, such as ``2GiB``; by default what the workers have, or this machine.
+    say
+        Told that there is no worker yet, where that takes a while.
 
     Raises
     ------
@@ -91,12 +96,17 @@ def task_bytes(client: Client | None, memory: str | None = None) -> int:
     if client is None:
         return min(MEMORY_BYTES, _here(memory))
     budget = None if memory is None else checked_memory(memory)
-    return min(MEMORY_BYTES, *(_of_worker(name, worker, budget) for name, worker in _workers(client).items()))
+    return min(MEMORY_BYTES, *(_of_worker(name, worker, budget) for name, worker in _workers(client, say).items()))
 
 
-def _workers(client: Client) -> dict[str, Any]:
+def _workers(client: Client, say: Callable[[str], None] | None) -> dict[str, Any]:
     """Return the workers of a cluster, of which one at least is waited for."""
-    client.wait_for_workers(1)
+    try:
+        client.wait_for_workers(1, timeout=_WORKERS_WITHIN)
+    except TimeoutError:
+        if say is not None:
+            say("the cluster has no worker yet; work begins with the first that comes, Ctrl-C ends the waiting")
+        client.wait_for_workers(1)
     workers: dict[str, Any] = client.scheduler_info(n_workers=-1)["workers"]
     return workers
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,6 +20,7 @@ from fidopt.errors import UsageError
 
 if TYPE_CHECKING:
     from distributed import Client
+    from distributed.security import Security
 
 Say = Callable[[str], None]
 #: How long a scheduler is asked for before it is said not to answer.
@@ -77,7 +80,7 @@ def computing(
     """
     with connect(cluster, dashboard=dashboard, memory=memory, say=say) as client:
         if client is not None or memory is None:
-            yield Place(client, task_bytes(client, memory))
+            yield Place(client, task_bytes(client, memory, say=say))
             return
         import dask
 
@@ -159,7 +162,7 @@ def run(wanted: Deployment, *, memory: str | None = None, say: Say = _silent) ->
     if memory is not None:
         checked_memory(memory)
         wanted = wanted.model_copy(update={"memory": memory})
-    with start(wanted) as cluster, Client(cluster, set_as_default=False) as client:
+    with start(wanted) as cluster, Client(cluster, set_as_default=False) as client, _silent_client():
         _warn(wanted, cluster.scheduler_address, say)
         yield Running(client, cluster.scheduler_address, _dashboard(wanted, client, say))
 
@@ -195,14 +198,43 @@ def deployment(where: str) -> Deployment:
 def _answering(wanted: Address) -> Iterator[Client]:
     from distributed import Client
 
+    certificates = security(wanted)
     try:
-        client = Client(wanted.address, timeout=ANSWER_WITHIN, set_as_default=False, security=security(wanted))
-    except (OSError, ValueError, TypeError) as error:
-        said = " ".join(str(error).split())
+        # A client that is refused tries again for half a minute while it is thrown away, and prints why.
+        asyncio.run(_ask(wanted.address, certificates))
+        client = Client(wanted.address, timeout=ANSWER_WITHIN, set_as_default=False, security=certificates)
+    except (OSError, ValueError, TypeError, RuntimeError) as error:
+        said = " ".join(str(error).split()) or f"nothing was said within {ANSWER_WITHIN}"
         msg = f"no Dask scheduler answers at {wanted.address}: {said}; start one and give the address it prints"
         raise UsageError(msg) from error
-    with client:
+    with client, _silent_client():
         yield client
+
+
+async def _ask(address: str, certificates: Security | None) -> None:
+    """See that a scheduler answers at an address."""
+    from dask.utils import parse_timedelta
+    from distributed import rpc
+
+    within = parse_timedelta(ANSWER_WITHIN)
+    arguments = None if certificates is None else certificates.get_connection_args("client")
+    async with rpc(address, timeout=within, connection_args=arguments) as there:
+        kind = (await asyncio.wait_for(there.identity(), within))["type"]
+    if kind != "Scheduler":
+        msg = f"a {kind.lower()} is there"
+        raise ValueError(msg)
+
+
+@contextmanager
+def _silent_client() -> Iterator[None]:
+    """Leave it to the error that follows to say that a scheduler is gone; the library prints how it found out."""
+    logger = logging.getLogger("distributed.client")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
 
 
 def _warn(wanted: Started, address: str, say: Say) -> None:

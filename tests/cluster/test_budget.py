@@ -17,7 +17,7 @@ class Client:
     def __init__(self, *workers):
         self._workers = {f"w{n}": {"nthreads": t, "memory_limit": m * MIB} for n, (t, m) in enumerate(workers)}
 
-    def wait_for_workers(self, _count):
+    def wait_for_workers(self, _count, timeout=None):
         pass
 
     def scheduler_info(self, n_workers):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+import socket
 import threading
 import time
 
 import dask
 import pytest
+from distributed import LocalCluster
 
 from blocks.execute.running import run_shards
 from fidopt.cluster import computing, connect, deployment
@@ -185,3 +187,38 @@ def test_the_description_for_kubernetes_has_the_limits_and_the_volume():
     assert container["resources"]["limits"] == {"cpu": "4", "memory": str((2 << 30) + (512 << 20))}
     assert container["volumeMounts"] == [{"name": "stores", "mountPath": "/images"}]
     assert worker["spec"]["volumes"][0]["persistentVolumeClaim"] == {"claimName": "stores"}
+
+
+def test_what_answers_and_is_no_scheduler_is_named(tmp_path):
+    with LocalCluster(n_workers=1, processes=False, dashboard_address="127.0.0.1:0") as cluster:
+        (worker,) = cluster.workers.values()
+        with (
+            pytest.raises(UsageError, match=r"no Dask scheduler answers at .*: a worker is there"),
+            connect(worker.address),
+        ):
+            pass
+
+
+def test_nothing_goes_on_in_the_background_after_an_address_that_does_not_answer(monkeypatch):
+    monkeypatch.setattr("fidopt.cluster.connection.ANSWER_WITHIN", "1s")
+    made = []
+    monkeypatch.setattr("distributed.Client", lambda *words, **_: made.append(words))
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        for address in ("tcp://127.0.0.1:9", "http://127.0.0.1:9", f"tcp://127.0.0.1:{mute.getsockname()[1]}"):
+            with pytest.raises(UsageError, match=f"no Dask scheduler answers at {address}: .+"), connect(address):
+                pass
+    assert made == []
+
+
+def test_a_cluster_without_workers_is_waited_for_and_that_is_said(monkeypatch):
+    monkeypatch.setattr("fidopt.cluster.budget._WORKERS_WITHIN", 0.2)
+    said = []
+    with LocalCluster(n_workers=0, processes=False, dashboard_address="127.0.0.1:0") as cluster:
+
+        def say(message):
+            said.append(message)
+            cluster.scale(1)
+
+        with computing(cluster.scheduler_address, say=say) as place:
+            assert place.task_bytes >= 128 << 20
+    assert said == ["the cluster has no worker yet; work begins with the first that comes, Ctrl-C ends the waiting"]

@@ -5,10 +5,14 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import threading
+import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import dask
 import numpy as np
 import pytest
 
@@ -77,6 +81,51 @@ def test_a_shard_that_ends_every_worker_is_named(client: Any):
     with pytest.raises(ShardError, match=r"shard .*7.*: the workers that ran it died one after the other, tcp://.*"):
         run_shards(_deadly, ((n,) for n in range(100)), total=100, client=client)
     client.wait_for_workers(2)
+
+
+def test_work_goes_on_when_the_only_worker_dies_with_what_all_its_shards_share(tmp_path: Path):
+    from distributed import Client, LocalCluster
+
+    task = partial(_first_time_deadly, tmp_path / "died", np.arange(100_000.0))
+    with (
+        LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster,
+        Client(cluster) as alone,
+    ):
+        assert run_shards(task, ((n,) for n in range(20)), total=20, client=alone) == 20
+    assert (tmp_path / "died").exists()
+
+
+def test_a_scheduler_that_goes_away_is_said_to_be_gone(tmp_path: Path):
+    from distributed import Client, LocalCluster
+
+    started = tmp_path / "started"
+    with dask.config.set({"distributed.comm.timeouts.connect": "1s"}):
+        cluster = LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0")
+        with Client(cluster.scheduler_address, timeout="2s") as alone:
+            ended = threading.Thread(target=lambda: (_wait_for(started), cluster.close()))
+            ended.start()
+            with pytest.raises(ShardError, match=r"the Dask scheduler is gone.*: what is written is taken up"):
+                run_shards(partial(_slow, started), ((n,) for n in range(1000)), total=1000, client=alone)
+            ended.join()
+
+
+def _wait_for(path: Path) -> None:
+    while not path.exists():
+        time.sleep(0.05)
+
+
+def _slow(started: Path, index: tuple[int, ...]) -> int:
+    if index == (3,):
+        started.touch()
+    time.sleep(0.1)
+    return 1
+
+
+def _first_time_deadly(died: Path, _shared: np.ndarray, index: tuple[int, ...]) -> int:
+    if index == (7,) and not died.exists():
+        died.touch()
+        os._exit(1)
+    return 1
 
 
 def _deadly(index: tuple[int, ...]) -> int:
