@@ -78,7 +78,13 @@ class ShardReader:
 
     @classmethod
     def described(cls, path: str, metadata: bytes) -> ShardReader | None:
-        """Return a reader of an array by the content of its ``zarr.json``, None where its layout is another one."""
+        """Return a reader of an array by the content of its ``zarr.json``, None where its layout is another one.
+
+        Raises
+        ------
+        StoreError
+            When its chunks or shards have no voxel along an axis, or a shard is not of whole chunks.
+        """
         try:
             said = json.loads(metadata)
             (sharding,) = said["codecs"]
@@ -91,6 +97,10 @@ class ShardReader:
             codec = codec_of(**sharding["configuration"]["codecs"][1]["configuration"])
         except (ValueError, KeyError, TypeError):
             return None
+        if len(chunk) != len(shard) or any(c < 1 or s < 1 or s % c for c, s in zip(chunk, shard, strict=True)):
+            # Read as they stand, such numbers would lead past every voxel that is stored.
+            msg = f"{path}: its metadata say chunks of {chunk} voxels in shards of {shard}, whole chunks are expected;"
+            raise StoreError(f"{msg} fetch or write the store again")
         return cls(path, layout, said["fill_value"], codec)
 
     def read(

@@ -6,9 +6,11 @@ With :mod:`blocks.grid` and :mod:`blocks.image`, the only place that turns array
 
 from __future__ import annotations
 
+import locale
 import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -79,18 +81,32 @@ def grid_from_nifti(header: Any, *, ndim: int, name: str) -> Grid:  # noqa: ANN4
     dim[1 : ndim + 1] = header["dim"][1 : ndim + 1]
     plain["dim"] = dim
     plain["intent_code"] = 0
+    plain["datatype"], plain["bitpix"] = 2, 8  # of no matter to the geometry, and ITK speaks of one it does not know
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "geometry.nii"
         path.write_bytes(plain.binaryblock + b"\0" * 4)
         reader = sitk.ImageFileReader()
         reader.SetFileName(str(path))
         try:
-            reader.ReadImageInformation()
+            with quiet():
+                reader.ReadImageInformation()
         except RuntimeError as error:
             reason = "its axes are sheared" if "orthonormal" in str(error) else last_line(error)
             msg = f"{name}: the header holds no geometry that ITK accepts: {reason}"
             raise InputError(f"{msg}; resample it onto a right-angled grid") from error
     return grid_of_geometry(reader.GetSize(), reader.GetSpacing(), reader.GetOrigin(), reader.GetDirection(), ndim=ndim)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keep warnings off the terminal, and the process's locale as it is: GDCM sets it to C, and text is ASCII then."""
+    warns, before = sitk.ProcessObject.GetGlobalWarningDisplay(), locale.setlocale(locale.LC_ALL)
+    sitk.ProcessObject.SetGlobalWarningDisplay(False)  # noqa: FBT003 - SimpleITK takes it by position
+    try:
+        yield
+    finally:
+        sitk.ProcessObject.SetGlobalWarningDisplay(warns)
+        locale.setlocale(locale.LC_ALL, before)
 
 
 def nifti_header(grid: Grid) -> Any:  # noqa: ANN401 - nibabel is untyped

@@ -22,6 +22,7 @@ _GEOMETRY = (
     "Rotation",
     "Orientation",
 )
+_TRUE = ("true", "1", "t")
 _LOCAL = ("LOCAL", "local", "Local")
 _STEP = 1 << 20
 
@@ -44,6 +45,9 @@ def check_metaimage(path: str | Path) -> None:
             msg = f"{where}: its header lacks {', '.join(missing)}; it was cut short or is no MetaImage, write it again"
             raise InputError(msg)
         _check_numbers(header, where)
+        if header.get("BinaryData", "").lower() not in _TRUE:
+            msg = f"{where}: its header says BinaryData = {header.get('BinaryData', 'nothing')}; voxels as bytes (True)"
+            raise InputError(f"{msg} are read, not in words: mend the header, or write it again")
         promised = _promised(header, where)
         if promised is None:
             return
@@ -107,23 +111,30 @@ def _promised(header: dict[str, str], path: Path) -> int | None:
 
 
 def _compare(stream: BinaryIO, header: dict[str, str], promised: int, path: Path) -> None:
-    packed = header.get("CompressedData", "False").lower() in {"true", "1"}
-    held = unpacked(stream, path) if packed else path.stat().st_size - stream.tell()
+    if header.get("CompressedData", "False").lower() in _TRUE:
+        held, taken = unpacked(stream, path)
+        said = header.get("CompressedDataSize", "nothing")
+        if said != str(taken):
+            # The reader hands out memory that was never written where the length is not the stream's.
+            msg = f"{path}: its compressed voxels take {taken} bytes, its header says CompressedDataSize = {said};"
+            raise InputError(f"{msg} mend the header, or write it again")
+    else:
+        held = path.stat().st_size - stream.tell()
     if held < promised:
         msg = f"{path}: its voxels end after {held} of {promised} bytes; it was cut short, fetch or write it again"
         raise InputError(msg)
 
 
-def unpacked(stream: BinaryIO, path: Path) -> int:
-    """Return how many bytes a zlib or gzip stream holds, read to its end and its checksum."""
-    unpacking, held = zlib.decompressobj(zlib.MAX_WBITS | 32), 0
+def unpacked(stream: BinaryIO, path: Path) -> tuple[int, int]:
+    """Return how many bytes a zlib or gzip stream holds, read to its end and its checksum, and how many it takes."""
+    unpacking, held, taken = zlib.decompressobj(zlib.MAX_WBITS | 32), 0, 0
     try:
         while not unpacking.eof and (step := stream.read(_STEP)):
-            held += len(unpacking.decompress(step))
+            held, taken = held + len(unpacking.decompress(step)), taken + len(step)
     except zlib.error as error:
         msg = f"{path}: its compressed voxels are damaged after about {held} bytes ({error}); fetch or write it again"
         raise InputError(msg) from error
     if not unpacking.eof:
         msg = f"{path}: its compressed voxels end too soon, after {held} bytes; fetch or write it again"
         raise InputError(msg)
-    return held
+    return held, taken - len(unpacking.unused_data)

@@ -219,7 +219,13 @@ def _read_header(path: Path, stream: BufferedIOBase) -> Any:  # noqa: ANN401 - n
     if size not in kinds:
         msg = f"{path}: this is no NIfTI file (it does not begin with a header's length)"
         raise InputError(msg)
-    return kinds[size](first + _exactly(path, stream, size - 4), check=False)
+    header = kinds[size](first + _exactly(path, stream, size - 4), check=False)
+    # ITK takes any other word for the older Analyze, whose geometry is another.
+    magic, wanted = header["magic"].tobytes()[:4], b"n+1\0" if size == 348 else b"n+2\0"
+    if magic != wanted:
+        msg = f"{path}: this is no NIfTI file in one piece (its header says {magic!r} where {wanted!r} is expected);"
+        raise InputError(f"{msg} fetch it again, or have it written as .nii")
+    return header
 
 
 def _stored_type(path: Path, header: Any) -> np.dtype[Any]:  # noqa: ANN401 - nibabel is untyped

@@ -90,7 +90,7 @@ def _promised(header: dict[str, str], path: Path) -> int | None:
 
 
 def _compare(stream: BinaryIO, promised: int, path: Path, *, packed: bool) -> None:
-    held = unpacked(stream, path) if packed else path.stat().st_size - stream.tell()
+    held = unpacked(stream, path)[0] if packed else path.stat().st_size - stream.tell()
     if held < promised:
         msg = f"{path}: its voxels end after {held} of {promised} bytes; it was cut short, fetch or write it again"
         raise InputError(msg)

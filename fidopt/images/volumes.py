@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import locale
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +16,7 @@ from blocks.image import grid_of
 from fidopt.errors import FidoptError, InputError
 from fidopt.images.atomic import written_whole
 from fidopt.images.dicom import refuse_incomplete
-from fidopt.images.geometry import apply_grid_to_sitk, grid_from_sitk, last_line
+from fidopt.images.geometry import apply_grid_to_sitk, grid_from_sitk, last_line, quiet
 from fidopt.images.metaimage import check_metaimage
 from fidopt.images.nrrd import check_nrrd
 
@@ -71,14 +68,14 @@ def read_series(folder: str | Path) -> tuple[npt.NDArray[Any], Grid]:
     """
     where = Path(folder)
     reader = sitk.ImageSeriesReader()
-    with _quiet():
+    with quiet():
         found = reader.GetGDCMSeriesIDs(str(where))
     if len(found) != 1:
         said = f"it is a folder of {len(found)} DICOM series" if found else "it is a folder, not an image"
         msg = f"{where}: {said}; a folder of one DICOM series, or of the TIFF planes of a stack, is expected"
         raise InputError(msg)
     try:
-        with _quiet():
+        with quiet():
             names = reader.GetGDCMSeriesFileNames(str(where), found[0])
             refuse_incomplete(where, names)
             reader.SetFileNames(names)
@@ -87,18 +84,6 @@ def read_series(folder: str | Path) -> tuple[npt.NDArray[Any], Grid]:
         msg = f"{where}: the DICOM series cannot be read ({last_line(error)}); fetch it again"
         raise InputError(msg) from error
     return _channels_first(image, where), grid_from_sitk(image)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep warnings off the terminal, and the process's locale as it is: GDCM sets it to C, and text is ASCII then."""
-    warns, before = sitk.ProcessObject.GetGlobalWarningDisplay(), locale.setlocale(locale.LC_ALL)
-    sitk.ProcessObject.SetGlobalWarningDisplay(False)  # noqa: FBT003 - SimpleITK takes it by position
-    try:
-        yield
-    finally:
-        sitk.ProcessObject.SetGlobalWarningDisplay(warns)
-        locale.setlocale(locale.LC_ALL, before)
 
 
 def write_volume(path: str | Path, image: xr.DataArray) -> None:

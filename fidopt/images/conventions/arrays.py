@@ -99,6 +99,7 @@ def _of_nifti(name: str, meant: Convention) -> tuple[npt.NDArray[Any], nifti.Nif
     if file.is_vector:
         msg = f"{said}, which means world vectors, not {meant.tool}'s arrays; leave --voxels out, and any convention"
         raise FieldError(msg)
+    _refuse_whole_numbers(file.values().dtype, name)
     if meant.layout == "mapping" and len(file.shape) == _MAPPING and file.shape[-2:] == (3, 2):
         return file.values()[..., _PULL].T, file
     return vectors_of(file, f"{meant.tool} writes {meant.writes}"), file
@@ -107,9 +108,7 @@ def _of_nifti(name: str, meant: Convention) -> tuple[npt.NDArray[Any], nifti.Nif
 def _of_numpy(name: str, meant: Convention, fixed: Grid) -> npt.NDArray[Any]:
     """Return an array's numbers (ndim, [z,] y, x); in the file its axes are x, y[, z], the components first or last."""
     array = _load(name)
-    if array.dtype.kind not in "fiu":
-        msg = f"{name}: an array of numbers is expected, got {array.dtype}"
-        raise FieldError(msg)
+    _refuse_whole_numbers(array.dtype, name)
     size, ndim = fixed.shape[::-1], fixed.ndim
     if meant.layout == "mapping" and array.shape[-2:] == (ndim, 2):
         array = array[..., _PULL]
@@ -122,6 +121,13 @@ def _of_numpy(name: str, meant: Convention, fixed: Grid) -> npt.NDArray[Any]:
     moved = np.moveaxis(array, -1, 0) if last else array
     kind = np.float64 if array.dtype == np.float64 else np.float32
     return np.asarray(moved.transpose(0, *range(ndim, 0, -1)), dtype=kind)
+
+
+def _refuse_whole_numbers(kind: np.dtype[Any], name: str) -> None:
+    """Refuse an array whose displacements were rounded or cut to its type."""
+    if kind.kind != "f":
+        msg = f"{name}: the array holds {kind}; write its displacements as float32"
+        raise FieldError(msg)
 
 
 def _load(name: str) -> npt.NDArray[Any]:
