@@ -37,25 +37,34 @@ def regions(made: npt.ArrayLike, real: npt.ArrayLike, mask: npt.ArrayLike) -> di
     inside = np.asarray(mask) != 0
     if not inside.any():
         return {}
-    truth = np.asarray(real, dtype=np.float64)
-    change = np.asarray(made, dtype=np.float64) - truth
-    error, signed, level = (_flat(values, inside.ndim) for values in (np.abs(change), change, truth))
-    places = {INSIDE: inside} | ({} if inside.all() else {OUTSIDE: ~inside})
-    bounds = np.quantile(level[inside], [0, 0.25, 0.5, 0.75, 1])
+    change, level = _taken(made, real, inside)
+    error, signed = np.abs(change).mean(axis=0), change.mean(axis=0)
+    bounds = np.quantile(level, [0, 0.25, 0.5, 0.75, 1])
+    places = {INSIDE: np.ones(level.shape, dtype=bool)}
     for number, (name, low, high) in enumerate(zip(QUARTERS, bounds[:-1], bounds[1:], strict=True)):
-        quarter = inside & (level <= high) & ((level > low) | (number == 0))
+        quarter = (level <= high) & ((level > low) | (number == 0))
         if quarter.any():
             places[name] = quarter
+    found = {name: (float(error[place].mean()), float(signed[place].mean())) for name, place in places.items()}
+    counts = {name: float(np.count_nonzero(place)) for name, place in places.items()}
+    if not inside.all():
+        change, _ = _taken(made, real, ~inside)
+        found[OUTSIDE] = float(np.abs(change).mean()), float(change.mean())
+        counts[OUTSIDE] = float(np.count_nonzero(~inside))
     limits = dict(zip(QUARTERS, zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True), strict=True))
+    order = [name for name in (INSIDE, OUTSIDE, *QUARTERS) if name in found]
     return {
-        "mae": {name: float(error[place].mean()) for name, place in places.items()},
-        "bias": {name: float(signed[place].mean()) for name, place in places.items()},
-        "voxels": {name: float(np.count_nonzero(place)) for name, place in places.items()},
-        "low": {name: limits[name][0] for name in QUARTERS if name in places},
-        "high": {name: limits[name][1] for name in QUARTERS if name in places},
+        "mae": {name: found[name][0] for name in order},
+        # Zero has no sign.
+        "bias": {name: found[name][1] + 0.0 for name in order},
+        "voxels": {name: counts[name] for name in order},
+        "low": {name: limits[name][0] for name in QUARTERS if name in found},
+        "high": {name: limits[name][1] for name in QUARTERS if name in found},
     }
 
 
-def _flat(values: Values, ndim: int) -> Values:
-    """Return the mean over the channels, where there are any."""
-    return np.asarray(values.mean(axis=0)) if values.ndim > ndim else values
+def _taken(made: npt.ArrayLike, real: npt.ArrayLike, place: npt.NDArray[np.bool_]) -> tuple[Values, Values]:
+    """Return made minus real at the voxels of a place, (channels, n), and their real value, (n,): no more is copied."""
+    ours, theirs = (np.asarray(image)[..., place].astype(np.float64) for image in (made, real))
+    change = (ours - theirs).reshape(-1, theirs.shape[-1])
+    return change, theirs.reshape(change.shape).mean(axis=0)

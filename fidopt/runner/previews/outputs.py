@@ -103,7 +103,7 @@ def synthesis(case: Case, output: Output) -> Iterator[tuple[str, Picture]]:
     yield "synthesis", sheet(f"{titled(case)}: the real image and the made one", rows, keys, note=note)
 
 
-def _difference(made: xr.DataArray, target: xr.DataArray) -> npt.NDArray[np.float64]:
+def _difference(made: xr.DataArray, target: xr.DataArray) -> npt.NDArray[np.float32]:
     """Return the absolute difference of every voxel, the mean of its channels."""
-    far = np.abs(np.asarray(made, dtype=np.float64) - np.asarray(target, dtype=np.float64))
-    return far.mean(axis=0) if far.ndim > grid_of(target).ndim else far
+    far = np.abs(np.asarray(made, dtype=np.float32) - np.asarray(target, dtype=np.float32))
+    return np.asarray(far.mean(axis=0)) if far.ndim > grid_of(target).ndim else far
