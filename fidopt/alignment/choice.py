@@ -22,6 +22,8 @@ from fidopt.errors import InputError
 LADDER: tuple[Mode, ...] = ("as-delivered", "image-centres", "elastix-translation", "elastix-rigid")
 #: A mode works where it reaches this share of the best score of all that were tried.
 SHARE = 0.9
+#: Overlap (Dice) of two bodies below which they are hardly the same part of a body, so that scores tell little.
+TOGETHER = 0.5
 
 
 @dataclass(frozen=True)
@@ -142,6 +144,12 @@ def lesser(names: Sequence[str], cases: Sequence[Sequence[Tried]], mode: Mode) -
         share, name = min((tried[number].share, name) for name, tried in zip(names, cases, strict=True))
         found.append((below, name, share))
     return found
+
+
+def apart(names: Sequence[str], cases: Sequence[Sequence[Tried]]) -> list[tuple[str, float]]:
+    """Return the cases whose bodies no mode brings together, and the overlap that the best mode gives them."""
+    best = [max((one.found.score.overlap for one in tried if one.found.score), default=0.0) for tried in cases]
+    return [(name, overlap) for name, overlap in zip(names, best, strict=True) if overlap < TOGETHER]
 
 
 def _sides(fixed: xr.DataArray, moving: xr.DataArray, modalities: tuple[str, str]) -> tuple[Side, Side]:

@@ -45,6 +45,8 @@ COVERED = 1 / 3
 NO_ROOM = 0.8
 #: How many times the truth's own error the unregistered pairs must be apart.
 SEVERAL = 3.0
+#: What a known deformation's pairs are compared with, in words.
+_EXACT = "against a truth that is exact"
 #: What the unregistered pairs are scored as.
 _UNREGISTERED = "identity"
 _MILLIMETRES = {"mm": 1.0, "um": 1e-3, "m": 1e3, "cm": 10.0}
@@ -165,7 +167,7 @@ def room(dataset: Dataset, line: Unregistered | None) -> Finding:
         left.append(dice < NO_ROOM)
         parts.append(f"a Dice of {dice:.3f}, {'under' if dice < NO_ROOM else 'not under'} {NO_ROOM:g}")
     if tre is not None:
-        compared = "" if error is None else f"{tre / error:.2g} times "
+        compared = "" if error is None or whose == _EXACT else f"{tre / error:.2g} times "
         parts.append(f"a landmark error of {tre:.3g} {dataset.unit}, {compared}{whose}")
         left += [tre >= SEVERAL * error] if error is not None else []
     said = f"unregistered ({line.source}) the pairs have {' and '.join(parts)}"
@@ -218,7 +220,7 @@ def _error(dataset: Dataset, line: Unregistered) -> tuple[float | None, str]:
         own = dataset.truth.error_mm / scale
         return own, f"the truth's own error of {own:.3g} {several}"
     if line.voxel is not None and dataset.warp:
-        return PAIR_TOLERANCE * line.voxel, f"the error of a truth that is exact {several}"
+        return PAIR_TOLERANCE * line.voxel, _EXACT
     if line.voxel is not None:
         return (
             line.voxel,

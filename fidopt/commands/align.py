@@ -106,13 +106,13 @@ def _vector(values: tuple[float, ...]) -> str:
 def _suggested(dataset: Dataset, tried: dict[str, tuple[Tried, ...]], *, json: bool) -> int:
     from rich.table import Table
 
-    from fidopt.alignment.choice import SHARE, least, lesser
+    from fidopt.alignment.choice import SHARE, apart, least, lesser
 
     best = least(list(tried.values()))
     if json:
         cases = {case: [_row(one) for one in modes] for case, modes in tried.items()}
         document = {"dataset": dataset.name, "least": best, "mode": dataset.alignment.mode, "now": dataset.aligned}
-        show_json(document | {"cases": cases})
+        show_json(document | {"cases": cases, "apart": dict(apart(list(tried), list(tried.values())))})
         return 0
     table = Table(
         "case", "mode", "overlap", "information", "score", "of the best", f"from the best, {dataset.unit}", "works"
@@ -126,6 +126,9 @@ def _suggested(dataset: Dataset, tried: dict[str, tuple[Tried, ...]], *, json: b
     said = f"the least mode that reaches {SHARE:.0%} of the best score on every case is {best}"
     now = dataset.aligned
     show(f"{dataset.name}: {said}; dataset.json says {now}" + ("" if now == best else ": change alignment.mode there"))
+    for case, overlap in apart(list(tried), list(tried.values())):
+        told = f"the bodies of {case} overlap by {overlap:.2f} at best, so that scores tell little: look at the pair"
+        show(f"{dataset.name}: {told}; where one image is a part of the other, a mode ending in -centred may do")
     for mode, case, share in lesser(list(tried), list(tried.values()), best):
         show(f"{dataset.name}: {mode} is not enough: {share:.0%} of the best score on {case}")
     return 0

@@ -52,7 +52,8 @@ def asked_draw(dataset: Dataset) -> Draw:
     filled(dataset, apart_from=_DRAWN)
     if dataset.draw is None:
         msg = (
-            f"{dataset.name} is not drawn: its dataset.json has no draw, such as "
+            f"{dataset.name} is not drawn: its dataset.json has no draw, so that every case with a truth is a test "
+            f"case ({len(dataset.cases)}); a draw is such as "
             f'{{"seed": 20251011, "count": 10}}, or a count of null where an official split is tested'
         )
         raise UsageError(msg)

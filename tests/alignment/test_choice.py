@@ -4,10 +4,13 @@ import numpy as np
 import pytest
 
 from blocks import Grid
+from blocks.image import grid_of
+from blocks.region import Region
 from fidopt.alignment import choice
-from fidopt.alignment.choice import LADDER, Found, Tried, align, ladder, least, lesser
+from fidopt.alignment.choice import LADDER, Found, Tried, align, apart, ladder, least, lesser
 from fidopt.alignment.elastix import Registered
 from fidopt.alignment.motions import Motion
+from fidopt.building.world import regridded
 from fidopt.errors import InputError
 from tests.alignment.phantom import Phantom
 
@@ -81,6 +84,17 @@ def test_the_modes_are_tried_in_order_and_told_by_how_far_they_are_from_the_best
     assert [one.works for one in modes] == [False, False, True, True]
     assert modes[0].distance == pytest.approx(np.hypot(6, 4))
     assert (modes[3].share, modes[3].distance) == (1.0, 0.0)
+
+
+def test_bodies_that_no_mode_brings_together_are_named(pair):
+    fixed, moving, _ = pair
+    modes = ladder(fixed, moving, modalities=("ct", "ct"))
+    # Twelve voxels a side out of the middle of a body that is much larger.
+    part = regridded(fixed[40:52, 36:48], grid_of(fixed).crop(Region((40, 36), (52, 48))), unit="mm")
+    small = ladder(part, moving, modalities=("ct", "ct"))
+    ((name, overlap),) = apart(["whole", "a part"], [modes, small])
+    assert name == "a part"
+    assert 0 < overlap < 0.5
 
 
 def test_image_centres_looks_at_the_grids_alone():
