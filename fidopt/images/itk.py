@@ -47,11 +47,24 @@ def read_itk(path: str | Path) -> Transform:
 
 def _parts(transform: sitk.Transform) -> Iterator[sitk.Transform]:
     """Yield the transforms of a composite, in the order of its file."""
-    if transform.GetName() != "CompositeTransform":
+    if transform.GetName() != "CompositeTransform" or _holds_itself(transform):
         yield transform
         return
     for number in range(transform.GetNumberOfTransforms()):
         yield from _parts(transform.GetNthTransform(number))
+
+
+def _holds_itself(transform: sitk.Transform) -> bool:
+    """Tell whether what SimpleITK calls a composite is a kind that it has no name of, which it wraps anew when asked.
+
+    MatrixOffsetTransformBase is one, which c3d_affine_tool and older ANTs write.
+    """
+    part = transform
+    for _ in range(3):
+        if part.GetName() != "CompositeTransform" or part.GetNumberOfTransforms() != 1:
+            return False
+        part = part.GetNthTransform(0)
+    return True
 
 
 def transform_of(transform: sitk.Transform, *, name: str) -> Transform:
@@ -65,7 +78,7 @@ def transform_of(transform: sitk.Transform, *, name: str) -> Transform:
         What an error calls the file.
     """
     kind = transform.GetName()
-    if kind == "CompositeTransform":
+    if kind == "CompositeTransform" and not _holds_itself(transform):
         parts = [transform.GetNthTransform(n) for n in range(transform.GetNumberOfTransforms())]
         stages = tuple(transform_of(part, name=name) for part in reversed(parts))
         return stages[0] if len(stages) == 1 else Composite(stages)

@@ -74,6 +74,21 @@ def test_a_cubic_b_spline_keeps_lattice_and_coefficients(tmp_path, oblique, obli
     assert_moves_as(ours, theirs, points)
 
 
+@pytest.mark.parametrize("alone", [True, False])
+def test_the_base_of_itk_s_matrices_is_an_affine_as_c3d_and_older_ants_write_it(tmp_path, random, alone):
+    values = [*random.uniform(-1, 1, 9), *random.uniform(-9, 9, 3)]
+    centre = random.uniform(-50, 50, 3)
+    base = "Transform: MatrixOffsetTransformBase_double_3_3\nParameters: {}\nFixedParameters: {}\n"
+    base = base.format(*(" ".join(map(repr, map(float, numbers))) for numbers in (values, centre)))
+    before = "Transform: CompositeTransform_double_3_3\nTransform: TranslationTransform_double_3_3\n"
+    before = "" if alone else f"{before}Parameters: 1 2 3\nFixedParameters:\n"
+    (tmp_path / "base.txt").write_text(f"#Insight Transform File V1.0\n{before}{base}")
+    theirs = sitk.AffineTransform(values[:9], values[9:], centre.tolist())
+    if not alone:
+        theirs = sitk.CompositeTransform([sitk.TranslationTransform(3, (1, 2, 3)), theirs])
+    assert_moves_as(read_transform(tmp_path / "base.txt"), theirs, random.uniform(-99, 99, (9, 3)))
+
+
 def test_a_b_spline_of_another_order_is_refused(tmp_path):
     sitk.WriteTransform(sitk.BSplineTransform(3, 2), str(tmp_path / "b.tfm"))
     with pytest.raises(InputError, match=r"b\.tfm: a B-spline of order 3 is expected, got order 2"):
