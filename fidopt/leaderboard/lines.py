@@ -10,9 +10,8 @@ from statistics import fmean
 from fidopt.descriptors.dataset import Dataset
 from fidopt.descriptors.rows import Row, Rows
 from fidopt.leaderboard.statistics import t_interval
+from fidopt.scoring.unregistered import UNREGISTERED as UNREGISTERED
 
-#: The line of the zero field: the reference of every change, and never ranked.
-UNREGISTERED = "identity"
 #: Metrics that a larger value makes better; of all others a smaller one is.
 HIGHER = frozenset({"dice", "surface_dice", "psnr", "ssim"})
 #: The least and the most that a metric can be; what is not here has no bounds.

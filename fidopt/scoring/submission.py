@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from fidopt.scoring.evaluation import Scores, evaluation_file, refuse_other_task
 from fidopt.scoring.evaluator import require_konfai
 from fidopt.scoring.field import find_files, read_scored_field
 from fidopt.scoring.foreign import meant
+from fidopt.scoring.unregistered import Unregistered
 
 
 @dataclass(frozen=True)
@@ -115,13 +117,16 @@ def score_fields(
     digest, template = corpus_digest(dataset, roots), evaluation_file(roots)
     # Rows that cannot be read are refused now, not when the first case has been scored.
     set_aside_others(line, checksums=digest, say=say)
-    scored = []
+    scored, before = [], Unregistered(roots.results, dataset.name, digest)
     for number, case in enumerate(built):
         progress(number, len(built))
         field, failure = read_or_fail(case, found[case.name], tool)
         scores = score_case(case, field, template=template, client=client)
         if field is not None:
             draw(case, field, line.previews(case.name))
+            unmoved = partial(_unmoved, case, template=template, client=client)
+            if remark := before.remark(name, case.name, scores.metrics, measure=unmoved):
+                say(remark)
         if failure is not None:
             shutil.rmtree(line.previews(case.name), ignore_errors=True)
             say(f"{dataset.name}/{case.name}: {failure.reason}; it counts as the unregistered pair")
@@ -132,6 +137,10 @@ def score_fields(
         scored.append(Scored(case.name, row, scores.landmarks))
     progress(len(built), len(built))
     return Submission(line, tuple(scored))
+
+
+def _unmoved(case: Case, *, template: Path, client: Any) -> Mapping[str, float | None]:  # noqa: ANN401 - as above
+    return score_case(case, None, template=template, client=client).metrics
 
 
 def score(

@@ -11,6 +11,7 @@ from fidopt.errors import DescriptorError, MissingError, UsageError
 from fidopt.images.nifti import write_field
 from fidopt.resources import packaged_share
 from fidopt.results import read_rows
+from fidopt.scoring import submission
 from fidopt.scoring.submission import score, score_fields
 
 pytest.importorskip("konfai", reason="KonfAI is not installed")
@@ -42,7 +43,7 @@ def fields(tmp_path, grids):
 
 def test_a_good_field_and_a_bad_one_are_two_rows(dataset, fields, roots):
     said: list[str] = []
-    submission = score_fields("mine", dataset, fields=fields, roots=roots, machine="here", say=said.append)
+    scored = score_fields("mine", dataset, fields=fields, roots=roots, machine="here", say=said.append)
     rows = read_rows(roots.results / "here" / "mine" / "tiny.json")
     assert rows is not None
     good, bad = rows.rows["case01"], rows.rows["case02"]
@@ -54,7 +55,39 @@ def test_a_good_field_and_a_bad_one_are_two_rows(dataset, fields, roots):
     assert "(3, 2, 1)" in bad.error.reason
     assert bad.metrics == score(dataset, "case02", None, roots=roots).metrics
     assert any("case02" in message and "unregistered" in message for message in said)
-    assert [one.case for one in submission.cases] == ["case01", "case02"]
+    assert [one.case for one in scored.cases] == ["case01", "case02"]
+
+
+def test_a_field_with_its_sign_the_wrong_way_round_is_said_to_be_worse_than_none(dataset, fields, roots, grids):
+    grid = grids()[0]
+    vectors = np.broadcast_to(-np.array(SHIFT, dtype=np.float32).reshape(3, 1, 1, 1), (3, *grid.shape))
+    write_field(fields / "case02" / "DVF.nii.gz", vectors, grid)
+    told = {"fields": fields, "roots": roots, "machine": "here"}
+    said: list[str] = []
+    score_fields("mine", dataset, say=said.append, **told)
+    (message,) = [one for one in said if "worse than no registration" in one]
+    assert message.startswith("tiny/case02: worse than no registration in dice (0")
+    assert "sign, frame or axes" in message
+    said.clear()
+    score_fields("identity", dataset, say=said.append, **told)
+    assert not [one for one in said if "worse than" in one]
+
+
+def test_rows_of_identity_on_the_same_files_spare_scoring_the_pair_again(dataset, fields, roots, grids, monkeypatch):
+    grid = grids()[0]
+    for case in ("case01", "case02"):
+        vectors = np.full((3, *grid.shape), 50.0, np.float32)
+        write_field(fields / case / "DVF.nii.gz", vectors * (case == "case01"), grid)
+    told = {"fields": fields, "roots": roots, "machine": "here"}
+    score_fields("identity", dataset, ["case02"], **told)
+    real, asked = submission.score_case, []
+    monkeypatch.setattr(
+        submission, "score_case", lambda case, field, **more: asked.append(field) or real(case, field, **more)
+    )
+    said: list[str] = []
+    score_fields("mine", dataset, say=said.append, **told)
+    assert [field is None for field in asked] == [False, True, False]
+    assert [one.split(":")[0] for one in said if "worse than" in one] == ["tiny/case01"]
 
 
 def test_the_error_of_every_landmark_is_kept_with_the_row(make_case, fields, roots, grids):
