@@ -18,8 +18,8 @@ from fidopt.runner.methods import Chosen
 #: The file's name in a method's folder.
 FILE = "check.json"
 #: Which pairs and which judgement verdicts are made by; raised when either changes, so that no older verdict stands.
-#: 2: the field is looked at well inside the body.
-CHECK = 2
+#: 2: the field is looked at well inside the body. 3: the two volumes are moved in two directions.
+CHECK = 3
 #: Files of a method's folder that no run depends on.
 _ASIDE = (FILE, "NOTES.md")
 

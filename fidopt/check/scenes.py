@@ -79,7 +79,9 @@ def scenes(dimensions: tuple[int, ...]) -> tuple[Scene, ...]:
             (34, 36, 40), spacing=(2.0, 2.3, 2.8), origin=(10.0, -20.0, 30.0), direction=permuted.ravel().tolist()
         )
         one = Scene("one_grid", "3D, both images on one oblique grid", fixed, fixed, motion)
-        two = Scene("two_grids", "3D, the moving image on another grid", fixed, _other(fixed), motion)
+        # Another motion: a reading that turns vectors about the first one's line would be right there by chance.
+        other = (-3.1, 5.0, 2.2)
+        two = Scene("two_grids", "3D, the moving image on another grid", fixed, _other(fixed), other)
         found = (one, two)
     if 2 in dimensions:
         flat = Grid.of(

@@ -115,6 +115,9 @@ def summary(found: dict[str, Finding], looked: tuple[Scene, ...]) -> str:
     if len(passed) == len(found):
         return "the convention is right on every pair"
     if "one_grid" in passed and "two_grids" in found and "two_grids" not in passed:
+        other = found["two_grids"]
+        if other.state == "wrong" and not any("moving image" in words for words in other.conventions):
+            return f"right by chance on one of two motions: the other is found only read {other.conventions[0]}"
         return "right on the same grid only: with the moving image on another grid the field is not the contract's"
     titles = {scene.name: scene.title for scene in looked}
     return f"not right on: {'; '.join(titles[name] for name in found if name not in passed)}"

@@ -10,6 +10,8 @@ from dipy.align.metrics import CCMetric
 
 #: NIfTI's intent of a vector whose components readers leave as they are.
 VECTOR = 1007
+#: DIPY's defaults: iterations, coarse to fine, each level half as fine as the next; the radius of the window.
+ITERATIONS, RADIUS = (100, 100, 25), 4
 
 
 def read(path: str, dimension: int) -> tuple[np.ndarray, np.ndarray, nibabel.Nifti1Image]:
@@ -25,6 +27,20 @@ def read(path: str, dimension: int) -> tuple[np.ndarray, np.ndarray, nibabel.Nif
     lps = np.diag([-1.0, -1.0, 1.0, 1.0]) @ image.affine
     keep = [*range(dimension), 3]
     return values, lps[np.ix_(keep, keep)], image
+
+
+def iterations(shape: tuple[int, ...], to_world: np.ndarray) -> list[int]:
+    """Return the iterations of each level, without the coarse ones that the metric's window does not fit into.
+
+    DIPY refuses an image with an axis shorter than the window, at any level; the sizes of levels are DIPY's own.
+    """
+    spacing = np.linalg.norm(to_world[:-1, :-1], axis=0)
+    finest = len(ITERATIONS) - 1
+    voxels = [np.floor(shape * spacing / (2**k * spacing.min()) + 0.5) for k in range(finest, 0, -1)]
+    return [
+        *(n for n, size in zip(ITERATIONS[:finest], voxels, strict=True) if min(size) > 2 * RADIUS),
+        ITERATIONS[finest],
+    ]
 
 
 def write(out: str, field: np.ndarray, like: nibabel.Nifti1Image) -> None:
@@ -43,7 +59,8 @@ def main(fixed_path: str, moving_path: str, out: str) -> None:
     dimension = int(os.environ["FIDOPT_DIMENSION"])
     fixed, fixed_to_world, like = read(fixed_path, dimension)
     moving, moving_to_world, _ = read(moving_path, dimension)
-    registration = SymmetricDiffeomorphicRegistration(CCMetric(dimension))
+    levels = iterations(fixed.shape, fixed_to_world)
+    registration = SymmetricDiffeomorphicRegistration(CCMetric(dimension, radius=RADIUS), level_iters=levels)
     mapping = registration.optimize(fixed, moving, static_grid2world=fixed_to_world, moving_grid2world=moving_to_world)
     write(out, np.asarray(mapping.get_forward_field()), like)
 

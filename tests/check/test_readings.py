@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from fidopt.check.judging import judge
+from fidopt.check.judging import NEAR, judge
 from fidopt.check.readings import Pair, Reading, every, signs_and_orders, single
 from fidopt.check.scenes import scenes
 from fidopt.images.conventions import CONVENTIONS
@@ -40,6 +40,27 @@ def test_every_reading_wrong_in_one_way_misses_a_perfect_field_by_three(name):
         if pair.one_grid and reading.frame.startswith("moving"):
             continue
         assert np.linalg.norm(reading.displacements(true, pair) - true, axis=1).mean() > 3, reading.words
+
+
+def written_wrongly(name: str) -> dict[Reading, float]:
+    """Return how far a perfect field misses the motion when it is written in each wrong convention, of any depth."""
+    pair = thinned(name, count=40)
+    true = motion(name, pair)
+    right = Reading.written(pair.ndim)
+    told = [r for r in every(pair.ndim) if r != right and not (pair.one_grid and r.frame.startswith("moving"))]
+    return {r: float(np.linalg.norm(r.numbers(true, pair) - true, axis=1).mean()) for r in told}
+
+
+def test_no_combination_of_wrong_ways_is_near_the_motion_on_every_pair():
+    # With one motion alone, turning vectors about its line changes nothing. A tool that misses by less than NEAR
+    # itself cannot bring a convention that is off by twice that to within NEAR.
+    one, two = written_wrongly("one_grid"), written_wrongly("two_grids")
+    assert len(two) > 3000
+    for reading, distance in two.items():
+        assert max(distance, one.get(reading, 0.0)) > 2 * NEAR, reading.words
+    # In 2D most combinations turn one into another; the nearest, two wrong ways at once, is 1.38 from the motion.
+    for reading, distance in written_wrongly("colour").items():
+        assert distance > (1.35 if reading.deviations > 1 else 2) * NEAR, reading.words
 
 
 def wrong(name: str):
