@@ -174,6 +174,15 @@ def _failure(method: Method, outcome: Outcome, field: Path | None, *, wanted: st
     return None
 
 
+def said_of(failure: Failure) -> str:
+    """Return why a case failed, with the last line that was printed where a script alone knows more.
+
+    The row keeps the reason and the log apart: a reason is the same on a second run, what a tool prints is not.
+    """
+    lines = failure.log_tail.split("\n") if failure.stage == "run" and failure.log_tail else []
+    return f"{failure.reason}; the last it printed: {lines[-1].strip()[:300]}" if lines else failure.reason
+
+
 def _remove(scratch: Path) -> None:
     """Delete a run's folder, also what the method made unwritable."""
 

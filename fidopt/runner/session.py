@@ -6,8 +6,9 @@ import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
 from fidopt import corpus, results
 from fidopt.corpus import Case
@@ -15,95 +16,19 @@ from fidopt.descriptors.dataset import Dataset
 from fidopt.descriptors.machine import Machine
 from fidopt.descriptors.method import Method
 from fidopt.descriptors.rows import Failure, Row
-from fidopt.errors import FidoptError, OutputError
+from fidopt.errors import FidoptError
 from fidopt.resources import Roots
 from fidopt.results import Line
 from fidopt.runner import environment, methods, previews
-from fidopt.runner.case import Order, RunResult, run_case
+from fidopt.runner.case import Order, RunResult, run_case, said_of
+from fidopt.runner.scorers import Scorer, Scores, scorer_of
+from fidopt.scoring.unregistered import Unregistered
 
 if TYPE_CHECKING:
     from blocks.transforms import DisplacementField
     from fidopt.scoring.outputs import Output
 
 Again = Literal["failed", "all"]
-
-
-class Scores(Protocol):
-    """What a case's scoring answers; see :mod:`fidopt.scoring.evaluation`."""
-
-    @property
-    def metrics(self) -> Mapping[str, float | None]: ...  # noqa: D102
-    @property
-    def labels(self) -> Mapping[str, Mapping[str, float | None]]: ...  # noqa: D102
-    @property
-    def landmarks(self) -> Mapping[str, Sequence[float]]: ...  # noqa: D102
-    @property
-    def regions(self) -> Mapping[str, Mapping[str, float]]: ...  # noqa: D102
-    @property
-    def reasons(self) -> Mapping[str, str]: ...  # noqa: D102
-    @property
-    def evaluation(self) -> str: ...  # noqa: D102
-
-
-class Scorer(Protocol):
-    """Reads what a method wrote as the contract has it, and scores it (None: the unregistered pair, an empty map)."""
-
-    def read(self, path: Path, case: Case) -> Any:  # noqa: ANN401 - what it reads it scores; nobody else looks at it
-        """Return the field, the label map or the image, or raise what it says is wrong with it."""
-
-    def score(self, case: Case, field: Any, *, workdir: Path) -> Scores:  # noqa: ANN401 - what read returned
-        """Return the case's metrics."""
-
-
-class Evaluator:
-    """The scorer: KonfAI's evaluator, loaded when it is first asked."""
-
-    def read(self, path: Path, case: Case) -> DisplacementField:
-        """Return the field, or raise FieldError."""
-        from fidopt.scoring.field import read_scored_field
-
-        return read_scored_field(path, case)
-
-    def score(self, case: Case, field: DisplacementField | None, *, workdir: Path) -> Scores:
-        """Return the case's metrics."""
-        from fidopt.scoring.evaluation import score_case
-
-        return score_case(case, field, workdir=workdir)
-
-
-class OutputEvaluator:
-    """The scorer of segmentations and syntheses.
-
-    Parameters
-    ----------
-    dataset
-        A segmentation or synthesis dataset.
-    roots
-        The folders to work in.
-    say
-        Told what a person should know.
-    """
-
-    def __init__(self, dataset: Dataset, roots: Roots, *, say: Callable[[str], None]) -> None:
-        from fidopt.scoring.output_submission import Outputs
-
-        self._outputs = Outputs(dataset, roots, say=say)
-
-    def read(self, path: Path, case: Case) -> Output:
-        """Return the label map or the image, or raise OutputError."""
-        output, failure = self._outputs.read_or_fail(case, path)
-        if output is None:
-            raise OutputError(failure.reason if failure else f"{path.name} cannot be read")
-        return output
-
-    def score(self, case: Case, field: Output | None, *, workdir: Path) -> Scores:
-        """Return the case's metrics."""
-        return self._outputs.measure(case, field, workdir=workdir)
-
-
-def scorer_of(dataset: Dataset, roots: Roots, *, say: Callable[[str], None]) -> Scorer:
-    """Return what scores the methods of a dataset's task."""
-    return Evaluator() if dataset.task == "registration" else OutputEvaluator(dataset, roots, say=say)
 
 
 @dataclass
@@ -212,6 +137,7 @@ def _order(chosen: methods.Chosen, here: Machine, roots: Roots, say: Callable[[s
 def _run_each(
     session: Session, cases: Sequence[Case], finished: Finished, progress: Callable[[int, int], None]
 ) -> None:
+    before = Unregistered(session.line.results, session.dataset.name, session.checksums)
     for count, case in enumerate(cases):
         progress(count, len(cases))
         row = run_and_score(session, case)
@@ -219,8 +145,17 @@ def _run_each(
         finished.done.append(case.name)
         if row.error:
             finished.failed.append(case.name)
-            session.say(f"{session.dataset.name}/{case.name}: failed ({row.error.stage}): {row.error.reason}")
+            session.say(f"{session.dataset.name}/{case.name}: failed ({row.error.stage}): {said_of(row.error)}")
+        elif session.dataset.task == "registration":
+            unmoved = partial(_unmoved, session, case)
+            if remark := before.remark(session.line.method, case.name, row.metrics, measure=unmoved):
+                session.say(remark)
     progress(len(cases), len(cases))
+
+
+def _unmoved(session: Session, case: Case) -> Mapping[str, float | None]:
+    with tempfile.TemporaryDirectory(prefix="fidopt-score-") as folder:
+        return session.scorer.score(case, None, workdir=Path(folder)).metrics
 
 
 def threads_for(method: Method, machine: Machine) -> int:

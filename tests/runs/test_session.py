@@ -92,7 +92,7 @@ def test_a_case_that_fails_stops_no_other_and_counts_as_unregistered(world, scor
     assert row["error"] == {"stage": "run", "reason": "run.sh ended with exit code 5", "log_tail": "no luck"}
     assert row["metrics"]["tre"] == 9.0
     assert ("two", False) in scorer.scored
-    assert any(message.startswith("toy/two: failed (run)") for message in world.told)
+    assert "toy/two: failed (run): run.sh ended with exit code 5; the last it printed: no luck" in world.told
 
 
 @pytest.mark.parametrize(
@@ -113,6 +113,16 @@ def test_a_field_that_is_none_is_a_failed_case(world, scorer, run_sh, said):
     assert said in row["error"]["reason"]
     assert row["error"]["log_tail"] == "written"
     assert row["metrics"]["tre"] == 9.0
+
+
+def test_a_field_that_leaves_a_pair_worse_than_it_was_is_said_so(world, scorer):
+    add_method(world, value=2.0)
+    add_method(world, "backwards", value=12.0)
+    run(world, scorer, ["one"])
+    assert not [message for message in world.told if "worse" in message]
+    run(world, scorer, ["one"], name="backwards")
+    (message,) = [message for message in world.told if "worse" in message]
+    assert message.startswith("toy/one: worse than no registration in tre (12, not 9); a field that should be better")
 
 
 def test_a_scorer_that_breaks_is_a_failed_case_too(world, scorer):
