@@ -9,9 +9,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from fidopt import __version__
 from fidopt.errors import FidoptError, os_sentence
+
+if TYPE_CHECKING:
+    from cyclopts import CycloptsError
 
 #: name -> (one line of help, group). The module is ``fidopt.commands.<name>``, its function ``<name>``, with ``_`` for
 #: ``-``.
@@ -125,8 +129,15 @@ def _dispatch(words: list[str]) -> int:
     try:
         code = app(words, exit_on_error=False, print_error=False)
     except CycloptsError as error:
-        return _refuse(" ".join(str(error).split()).rstrip(".") + f"; see `fidopt {words[0]} --help`")
+        return _refuse(f"{_misuse(error)}; see `fidopt {words[0]} --help`")
     return int(code or 0)
+
+
+def _misuse(error: CycloptsError) -> str:
+    """Return what is wrong with a command's words, in a sentence."""
+    if error.unused_tokens:
+        return "nothing more was expected, got " + ", ".join(map(repr, error.unused_tokens))
+    return " ".join(str(error).split()).rstrip(".")
 
 
 def _default(value: object) -> str | None:

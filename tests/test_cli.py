@@ -213,3 +213,8 @@ def test_a_zero_byte_tiff_is_one_clear_line(tmp_path, capsys):
     err = capsys.readouterr().err
     assert "empty.tif" in err
     assert err.count("\n") == 1
+
+
+def test_a_word_too_many_is_named(capsys):
+    assert cli.main(["info", "a.ome.zarr", "b.ome.zarr"]) == 2
+    assert capsys.readouterr().err == "fidopt: nothing more was expected, got 'b.ome.zarr'; see `fidopt info --help`\n"
