@@ -19,10 +19,10 @@ def field(
     """Write transforms as one displacement field.
 
     The fixed point x matches x + u(x) in the moving image; u is float32, along the world's axes (LPS), in FIXED's
-    unit. Several transforms are composed, the first applied to the fixed point first.
+    unit. Several transforms are composed, the first applied to the fixed point first: of greedy's own files,
+    `greedy:warp.nii.gz greedy:affine.mat`.
 
-    Example: `fidopt field TransformParameters.1.txt DVF.nii.gz --like fixed.ome.zarr`,
-    `fidopt field greedy:warp.nii.gz greedy:affine.mat DVF.nii.gz --like fixed.nii.gz`
+    Example: `fidopt field Transform.txt DVF.nii.gz --like fixed.ome.zarr`
 
     Parameters
     ----------
