@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from fidopt import corpus
 from fidopt.building.main_board import Finding
-from fidopt.building.recipe import is_public
+from fidopt.building.recipe import is_own, is_public, own_path
 from fidopt.descriptors.dataset import Dataset
 from fidopt.descriptors.truth import Checks
 from fidopt.errors import UsageError
@@ -35,6 +35,8 @@ def reasons(dataset: Dataset, found: Sequence[Finding], roots: Roots) -> list[st
         said.append("a rigid object is registered, whose images no alignment brings together: a track of its own")
     if dataset.warp and is_public(dataset, roots):
         said.append("its known deformation is drawn from a seed that everybody can read")
+    if dataset.warp and own_path(dataset, roots).is_file() and is_own(dataset, roots):
+        said.append("its known deformation is drawn from a seed of this machine's own: nobody else's rows compare")
     said += [
         f"the track {name} that holds it stands apart: {track.apart}"
         for name, track in corpus.tracks(roots).root.items()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from dataclasses import replace
 
 import nibabel
 import numpy as np
@@ -13,6 +14,7 @@ from fidopt import building, corpus, results
 from fidopt.building import apart
 from fidopt.building.density import Density
 from fidopt.building.main_board import Unregistered, dense, findings, people, room
+from fidopt.building.recipe import provide_recipe
 from fidopt.descriptors.base import parse
 from fidopt.descriptors.dataset import Dataset
 from fidopt.errors import MissingError, UsageError
@@ -228,13 +230,17 @@ def test_the_reasons_of_a_dataset_that_stands_apart_are_named(make, dataset):
     ]
 
 
-def test_a_deformation_that_everybody_can_draw_again_is_a_reason(make, dataset):
+def test_a_deformation_that_everybody_or_one_machine_alone_can_draw_again_is_a_reason(make, dataset, tmp_path):
     _, roots = make({"one-fixed.nii.gz": b""})
+    roots = replace(roots, private=tmp_path / "private")
     made = dataset(name="tiny", warp=True, **truth(grade="synthetic"))
-    said = "its known deformation is drawn from a seed that everybody can read"
-    assert said not in apart.reasons(made, [], roots)
+    assert apart.reasons(made, [], roots) == []
+    provide_recipe(made, roots)
+    own = "its known deformation is drawn from a seed of this machine's own: nobody else's rows compare"
+    assert apart.reasons(made, [], roots) == [own]
     (corpus.dataset_folder("tiny", roots) / "warp.json").write_text("{}")
-    assert said in apart.reasons(made, [], roots)
+    public = "its known deformation is drawn from a seed that everybody can read"
+    assert apart.reasons(made, [], roots) == [public]
 
 
 def test_a_reason_that_a_person_wrote_stays_while_the_same_checks_are_missed(dataset):
