@@ -81,7 +81,13 @@ class Outputs:
             A folder to stage in, the system's temporary one by default.
         """
         read, failure = self.read_or_fail(case, output)
+        self.say_failed(case, failure)
         return row_of(self.measure(case, read, workdir=workdir), failure)
+
+    def say_failed(self, case: Case, failure: Failure | None) -> None:
+        """Say why a case's output cannot be scored, where it cannot, and what stands for it."""
+        if failure is not None:
+            self._say(f"{self.dataset.name}/{case.name}: {failure.reason}; {STANDS_FOR[self.dataset.task]}")
 
     def read_or_fail(self, case: Case, output: Path | OutputError | None) -> tuple[Output | None, Failure | None]:
         """Read a case's output, or say why it cannot be scored."""
@@ -94,7 +100,6 @@ class Outputs:
             read = read_output(output, case, self._structures)
         except OutputError as error:
             reason = " ".join(str(error).split())
-            self._say(f"{self.dataset.name}/{case.name}: {reason}; {STANDS_FOR[self.dataset.task]}")
             return None, Failure(stage="output", reason=reason)
         for remark in read.remarks:
             self._say_once(remark)
@@ -188,6 +193,7 @@ def score_outputs(
     for number, case in enumerate(built):
         progress(number, len(built))
         output, failure = scorer.read_or_fail(case, found[case.name])
+        scorer.say_failed(case, failure)
         row = row_of(scorer.measure(case, output), failure)
         if output is not None:
             draw(case, output, line.previews(case.name))

@@ -22,7 +22,8 @@ from fidopt.resources import Roots
 from fidopt.results import Line
 from fidopt.runner import supervisor
 from fidopt.runner.case import Order
-from fidopt.runner.session import Session, run_and_score, scorer_of
+from fidopt.runner.scorers import scorer_of
+from fidopt.runner.session import Session, run_and_score
 from fidopt.tuning.rows import Place
 
 #: The part of a worker's memory that runs may take together, and by how much a run may need more than those before.

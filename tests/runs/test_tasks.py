@@ -122,6 +122,18 @@ def test_a_segmentation_is_scored_by_the_names_of_its_structures(task_world, wor
     assert row.method_version == "1"
 
 
+def test_a_refused_output_is_said_once(task_world, world):
+    pytest.importorskip("konfai", reason="KonfAI is not installed")
+    task_world("segmentation")
+    world.share.mkdir(parents=True, exist_ok=True)
+    labels = written(world.share / "labels.nii.gz", LABELS.astype(np.float32) + 0.4)
+    world.method("m", f'cp {labels} "$2/"\n', tasks=["segmentation"])
+    row, _ = run(world, "m")
+    assert row.error.stage == "output"
+    (message,) = [said for said in world.told if row.error.reason in said]
+    assert message == f"toy/one: failed (output): {row.error.reason}"
+
+
 def test_a_segmentation_that_fails_counts_as_an_empty_map(task_world, world):
     pytest.importorskip("konfai", reason="KonfAI is not installed")
     task_world("segmentation")
