@@ -156,7 +156,7 @@ def summarise(rows: Rows, dataset: Dataset, *, unregistered: Rows | None) -> Boa
         peak_ram_mib=max((row.peak_ram_mib for row in kept.values() if row.peak_ram_mib is not None), default=None),
         peak_gpu_mib=max((row.peak_gpu_mib for row in kept.values() if row.peak_gpu_mib is not None), default=None),
         date=max((row.date for row in kept.values()), default=""),
-        notes=(*_notes(rows.method, means, versions), *_structure_notes(kept)),
+        notes=(*_notes(rows.method, means, versions), *_lost_notes(kept), *_structure_notes(kept)),
         unscored=tuple(
             case for case, row in kept.items() if row.error and not any(map(_is_known, row.metrics.values()))
         ),
@@ -196,6 +196,16 @@ def _mean(metric: str, values: Mapping[str, float], cases: int, reference: Mappi
 
 def _is_known(value: float | None) -> bool:
     return value is not None
+
+
+def _lost_notes(rows: Mapping[str, Row]) -> tuple[str, ...]:
+    """Return how many labels a registration's warps erased: their distances are missing from a mean that looks good."""
+    lost = {case: round(row.metrics.get("labels_lost") or 0) for case, row in rows.items()}
+    labels, cases = sum(lost.values()), sum(number > 0 for number in lost.values())
+    if not labels:
+        return ()
+    said = f"its warps erased {labels} label{'s' * (labels != 1)} in {cases} case{'s' * (cases != 1)}"
+    return (f"{said}, which count{'s' * (labels == 1)} 0 in Dice and not at all in HD95",)
 
 
 def _structure_notes(rows: Mapping[str, Row]) -> tuple[str, ...]:

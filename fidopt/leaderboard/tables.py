@@ -43,7 +43,7 @@ def mean_text(metric: str, mean: Mean | None, digits: int) -> str:
     if mean is None:
         return "-"
     text = f"{mean.value * 100:.3g}" if metric in PERCENT else f"{mean.value:.{digits}f}"
-    return text if not mean.missing else f"{text} ({mean.cases} cases)"
+    return text if not mean.missing else f"{text} ({_count(mean.cases, 'case')})"
 
 
 def interval_text(metric: str, mean: Mean | None, digits: int) -> str:

@@ -276,3 +276,14 @@ def test_distances_far_below_one_keep_three_digits_of_the_largest(world, write):
 def test_a_column_has_the_decimals_of_its_largest_mean(world, write, value, digits):
     write("m", tre=[value] * 10)
     assert tables.digits_of("tre", read(world)) == digits
+
+
+def test_a_line_says_what_its_warps_erased(world, write):
+    write("identity", dice=[0.5] * 10, hd95=[5.0] * 10, labels_lost=[0.0] * 10)
+    write("eraser", dice=[0.9] * 9 + [0.0], hd95=[2.0] + [None] * 9, labels_lost=[0.0] * 9 + [2.0])
+    found = read(world)
+    assert by_name(found)["eraser"].notes == (
+        "its warps erased 2 labels in 1 case, which count 0 in Dice and not at all in HD95",
+    )
+    assert by_name(found)["identity"].notes == ()
+    assert tables.mean_text("hd95", by_name(found)["eraser"].metrics["hd95"], 2) == "2.00 (1 case)"
