@@ -12,7 +12,7 @@ import SimpleITK as sitk  # noqa: N813 - the package's customary name
 from blocks.grid import Grid
 from blocks.transforms import Affine, BSpline, Composite, Transform
 from fidopt.errors import InputError
-from fidopt.images.itk import affine_of
+from fidopt.images.itk import affine_of, read_itk
 
 Parameters = Mapping[str, tuple[str, ...]]
 
@@ -50,6 +50,17 @@ def chain(path: str | Path) -> list[Path]:
     return files
 
 
+def files(path: str | Path) -> list[Path]:
+    """Return every file that :func:`read_elastix` reads: the parameter files, and those of ITK's that they name."""
+    found = []
+    for file in chain(path):
+        parameters = parse(file)
+        found.append(file)
+        if parameters.get("Transform") == ("File",):
+            found.append(_of_itk(file, parameters))
+    return found
+
+
 def parse(path: Path) -> dict[str, tuple[str, ...]]:
     """Return a parameter file's keys, each with its values as text."""
     try:
@@ -73,13 +84,16 @@ def _initial(path: Path, parameters: Parameters) -> Path | None:
     if how != "Compose":
         msg = f"{path}: HowToCombineTransforms must be Compose, got {how}: a sum of two transforms is not read"
         raise InputError(msg)
+    return _found(path, named, "initial transform")
+
+
+def _found(path: Path, named: str, what: str) -> Path:
+    """Return a file that a parameter file names: as named, else the one of that name beside it."""
     # Windows' paths too: the file may have been written on another machine.
-    beside = path.parent / re.split(r"[\\/]", named)[-1]
-    candidates = [path.parent / named, beside]
-    for candidate in candidates:
+    for candidate in (path.parent / named, path.parent / re.split(r"[\\/]", named)[-1]):
         if candidate.is_file():
             return candidate
-    msg = f"{path}: its initial transform {named} is neither there nor beside it; put it there"
+    msg = f"{path}: its {what} {named} is neither there nor beside it; put it there"
     raise InputError(msg)
 
 
@@ -89,8 +103,15 @@ def _stage(path: Path, parameters: Parameters) -> Transform:
         return _bspline(path, parameters)
     if kind in _LINEAR:
         return _linear(path, parameters, kind)
+    if kind == "File":
+        # So elastix writes where ITKTransformOutputFileNameExtension is set: the numbers lie in a file of ITK's.
+        return read_itk(_of_itk(path, parameters))
     msg = f"{path}: {kind} is not read; read are {', '.join((*_LINEAR, 'BSplineTransform'))} and ITK's own files"
     raise InputError(msg)
+
+
+def _of_itk(path: Path, parameters: Parameters) -> Path:
+    return _found(path, _text(path, parameters, "TransformFileName"), "transform")
 
 
 def _linear(path: Path, parameters: Parameters, kind: str) -> Affine:

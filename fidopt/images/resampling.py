@@ -236,7 +236,7 @@ def _transform_identity(source: str) -> Any:  # noqa: ANN401 - anything JSON hol
         and path.is_file()
         and elastix.is_elastix(path.read_text(encoding="utf-8", errors="replace"))
     ):
-        parts = elastix.chain(path)
+        parts = elastix.files(path)
     stated = [] if meant.convention is CONTRACT else [meant.convention.name]
     return [meant.inverse, [identity(part) for part in parts], *stated]
 

@@ -86,6 +86,7 @@ parameters = itk.ParameterObject.New()
 for name, steps in (("affine", 40), ("bspline", 20)):
     one = parameters.GetDefaultParameterMap(name, 2, 12.0)
     own = {{"RandomSeed": "1", "AutomaticTransformInitialization": "false", "FinalBSplineInterpolationOrder": "1"}}
+    own |= {{"ITKTransformOutputFileNameExtension": "h5", "WriteITKCompositeTransform": "true"}}
     for key, value in (own | {{"MaximumNumberOfIterations": str(steps)}}).items():
         one[key] = (value,)
     parameters.AddParameterMap(one)
@@ -151,6 +152,7 @@ TOOLS = {
         [
             (["elastix:TransformParameters.1.txt"], "by_parameters.nii.gz"),
             (["elastix:deformationField.mha"], "by_parameters.nii.gz"),
+            (["elastix:TransformParameters.1-Composite.h5"], "by_parameters.nii.gz"),
         ],
     ),
 }

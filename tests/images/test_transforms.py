@@ -5,6 +5,7 @@ import SimpleITK as sitk  # noqa: N813 - the package's customary name
 from blocks.grid import Grid
 from blocks.transforms import Affine, BSpline, Composite, DisplacementField
 from fidopt.errors import InputError, UsageError
+from fidopt.images.elastix import files as elastix_files
 from fidopt.images.geometry import apply_grid_to_sitk, grid_from_sitk
 from fidopt.images.landmarks import read_landmark_pair
 from fidopt.images.nifti import write_field
@@ -385,3 +386,19 @@ def test_numbers_that_make_no_transform_are_refused(tmp_path, kind, parameters, 
 def test_a_convention_without_a_file_is_refused(name):
     with pytest.raises(UsageError, match=rf"a file is expected after '{name}'"):
         read_transform(name)
+
+
+def test_a_parameter_file_of_elastix_may_name_a_file_of_itk_s(tmp_path, random):
+    theirs = sitk.AffineTransform([1.1, 0.1, -0.1, 0.9], [4.0, -3], [10.0, 20])
+    sitk.WriteTransform(theirs, str(tmp_path / "TransformParameters.0.h5"))
+    text = '(Transform "File")\n(TransformFileName "out/TransformParameters.0.h5")\n(FixedImageDimension 2)\n'
+    (tmp_path / "TransformParameters.0.txt").write_text(text)
+    ours = read_transform(tmp_path / "TransformParameters.0.txt")
+    assert_moves_as(ours, theirs, random.uniform(-50, 50, (9, 2)))
+    names = [file.name for file in elastix_files(tmp_path / "TransformParameters.0.txt")]
+    assert names == ["TransformParameters.0.txt", "TransformParameters.0.h5"]
+    (tmp_path / "TransformParameters.0.h5").unlink()
+    with pytest.raises(
+        InputError, match=r"its transform out/TransformParameters\.0\.h5 is neither there nor beside it"
+    ):
+        read_transform(tmp_path / "TransformParameters.0.txt")
