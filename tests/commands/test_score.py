@@ -215,3 +215,12 @@ def test_a_folder_of_label_maps_is_scored_by_name_and_shown(corpus, capsys, monk
     assert "made is a segmentation dataset: name the folder of its label maps" in capsys.readouterr().err
     assert _score("mine", "made", "--outputs", "outputs", "--voxels") == 2
     assert "--voxels is said of displacement fields" in capsys.readouterr().err
+
+
+def test_the_help_names_every_convention(capsys):
+    from fidopt.images.conventions import CONTRACT, CONVENTIONS
+
+    assert main(["score", "--help"]) == 0
+    said = " ".join(capsys.readouterr().out.replace("│", " ").split())
+    for name in set(CONVENTIONS) - {CONTRACT.name}:
+        assert name in said.replace("- ", "-"), name
