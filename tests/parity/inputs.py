@@ -84,9 +84,10 @@ class Pair:
 
     def score(self, folder: Path) -> Scores:
         """Return what fidopt says of the field."""
-        return score_case(self._build(folder), self.field)
+        return score_case(self.build(folder), self.field)
 
-    def _build(self, folder: Path) -> Case:
+    def build(self, folder: Path) -> Case:
+        """Build the pair as a case in a folder."""
         share, root = folder / "share", folder / "corpus"
         masks = [] if self.mask is None else ["fixed_mask"]
         document = dataset_document(dimension=self.grid.ndim, masks=masks)
