@@ -7,6 +7,7 @@ would exceed the memory it may use, and runs one kernel.
 
 from __future__ import annotations
 
+import math
 import uuid
 from typing import Any
 
@@ -69,7 +70,7 @@ def warp(
     ------
     ValueError
         When the numbers of axes differ, the interpolation is unknown, the background is not a value of the image's
-        type, or the image is a lazy result that no task can read.
+        type, the shard is none, or the image is a lazy result that no task can read.
     MemoryBudgetError
         When a task needs more memory than that, in however small parts; says how much.
     """
@@ -86,6 +87,7 @@ def warp(
         _checked_background(background, source.dtype),
         memory_bytes,
     )
+    shard = _checked_shard(shard, fixed)
     job.check(_middle(fixed, shard or Layout.of(fixed.shape, source.dtype, _dims(fixed)).blocks))
     seed = (_identity(image.data), moving, interpolation, job.background)
     data = _lazy("warp", job, fixed, source.dtype, channels=source.channels, shard=shard, seed=seed)
@@ -119,6 +121,7 @@ def displacement(
         msg = f"a displacement field is float32 or float64, got {kind}"
         raise ValueError(msg)
     job = FieldJob(transform, fixed, kind)
+    shard = _checked_shard(shard, fixed)
     data = _lazy("displacement", job, fixed, kind, channels=fixed.ndim, shard=shard, seed=())
     unit = None if isinstance(like, Grid) else unit_of(like)
     return image_of(data, fixed, unit=unit, name="displacement")
@@ -184,12 +187,28 @@ def _check_axes(transform: Transform, fixed: Grid, moving: Grid) -> None:
         raise ValueError(f"{msg}: they must agree; give a single plane an axis of one voxel")
 
 
-def _checked_background(background: float, dtype: np.dtype[Any]) -> float:
+def _checked_background(background: object, dtype: np.dtype[Any]) -> float:
     """Return the background as a value of the image's type."""
+    plain: object = background.item() if isinstance(background, np.generic) else background
+    number = plain if isinstance(plain, int | float) else None
     if dtype.kind == "f":
-        return float(background)
-    low, high = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
-    if not (background == int(background) and low <= background <= high):
-        msg = f"the background of {dtype} voxels must be a whole number from {low} to {high}, got {background}"
+        most = float(np.finfo(dtype).max)
+        if number is not None and (abs(number) <= most or not math.isfinite(number)):
+            return float(number)
+        msg = f"the background of {dtype} voxels must be a number of at most {most:g}, got {background!r}"
         raise ValueError(msg)
-    return int(background)
+    low, high = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    if number is not None and low <= number <= high and number == int(number):
+        return int(number)
+    msg = f"the background of {dtype} voxels must be a whole number from {low} to {high}, got {background!r}"
+    raise ValueError(msg)
+
+
+def _checked_shard(shard: tuple[int, ...] | None, fixed: Grid) -> tuple[int, ...] | None:
+    """Return the shard that is asked for, which has a voxel an axis at least."""
+    if shard is not None and (
+        len(shard) != fixed.ndim or not all(isinstance(n, int | np.integer) and n > 0 for n in shard)
+    ):
+        msg = f"a shard of {fixed.ndim} whole positive numbers is expected, got {shard}"
+        raise ValueError(msg)
+    return shard

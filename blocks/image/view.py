@@ -103,15 +103,30 @@ def spatial_dims(image: xr.DataArray) -> tuple[str, ...]:
 
     Raises
     ------
+    TypeError
+        When it is an array and no image.
     ValueError
         When the axes are not (c,) (z,) y, x in this order.
     """
+    if not isinstance(image, xr.DataArray):
+        msg = (
+            f"an image is an xarray.DataArray, got {type(image).__name__}; image_of(array, grid) makes one of an array"
+        )
+        raise TypeError(msg)
     dims = tuple(str(d) for d in image.dims)
     spatial = dims[1:] if dims[:1] == (CHANNEL,) else dims
     if spatial not in (SPATIAL, SPATIAL[1:]):
         msg = f"an image has the axes (c,) (z,) y, x in this order, got {dims}; keep an axis of one voxel with a slice"
         raise ValueError(msg)
     return spatial
+
+
+def _refuse_no_image(image: object) -> None:
+    if not isinstance(image, xr.DataArray):
+        msg = (
+            f"an image is an xarray.DataArray, got {type(image).__name__}; image_of(array, grid) makes one of an array"
+        )
+        raise TypeError(msg)
 
 
 def channels_of(image: xr.DataArray) -> int | None:

@@ -91,6 +91,8 @@ class StoredArray:
             box = Region(tuple(a for a, _, _ in edges), tuple(b for _, b, _ in edges))
             return reader.read(box)
         array = handle_of(self.path, self.library, self.opened)
+        kind = array.dtype.numpy_dtype if self.library == "tensorstore" else array.dtype
+        self._refuse_another(tuple(array.shape[self.leading :]), np.dtype(kind))
         try:
             with asking(self.path) if is_url(self.path) else nullcontext():
                 if self.library == "zarr" and not is_url(self.path):
@@ -120,7 +122,19 @@ class StoredArray:
 
     @property
     def _reader(self) -> ShardReader | None:
-        return handle_of(self.path, "shards", self.opened) if self.library == "zarr" and not self.leading else None
+        if self.library != "zarr" or self.leading:
+            return None
+        reader: ShardReader | None = handle_of(self.path, "shards", self.opened)
+        if reader is not None:
+            self._refuse_another(reader.layout.shape, reader.layout.dtype)
+        return reader
+
+    def _refuse_another(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        """Refuse to read from an array that was put in the place of this one and has another shape or type."""
+        if shape != self.shape or dtype.newbyteorder("=") != self.dtype:
+            there, was = f"{shape} of {dtype}", f"{self.shape} of {self.dtype}"
+            msg = f"{self.path} was {was} when it was opened, and is {there} now: it was written anew; open it again"
+            raise StoreError(msg)
 
     def read(self, region: Region, *, touched: Sequence[Region] | None = None, into: Voxels | None = None) -> Voxels:
         """Return the voxels of a spatial region inside the array, with all its channels.
@@ -234,12 +248,13 @@ def local_path(path: str | Path) -> str:
     Raises
     ------
     StoreError
-        When there is no name at all, or a URL names a protocol and nothing more.
+        When there is no name at all, or a URL names a protocol and neither a server nor a bucket.
     """
-    if not str(path).strip() or str(path).endswith("://"):
-        msg = f"the folder or the URL of a store is expected, got {str(path)!r}"
+    name = str(path)
+    if not name.strip() or name.endswith("://") or (is_url(name) and name.partition("://")[2].startswith("/")):
+        msg = f"the folder or the URL of a store is expected, got {name!r}"
         raise StoreError(msg)
-    text = str(path).rstrip("/") or "/"
+    text = name.rstrip("/") or "/"
     if text.startswith("file://"):
         text = text.removeprefix("file://")
     return text if "://" in text else str(Path(text).absolute())

@@ -79,9 +79,11 @@ def _level(store: str, level: Level) -> dict[str, Any]:
 
 
 def _missing(store: str, levels: list[Level]) -> int | None:
+    from blocks.storage import is_url
     from fidopt.images.lost import lost_shards
 
-    lost = lost_shards(store, levels)
+    # A server would be asked about every shard: this command reads metadata alone.
+    lost = None if is_url(store) else lost_shards(store, levels)
     return None if lost is None else len(lost)
 
 

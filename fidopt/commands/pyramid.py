@@ -35,11 +35,14 @@ def pyramid(
     from blocks.execute import rewrite_levels
     from blocks.image import levels_of
     from blocks.image.opening import open_store
+    from blocks.storage.objects import is_url, refuse_read_only
     from fidopt.images.identity import header, identity
     from fidopt.images.lost import refuse_lost
     from fidopt.images.readers import refusing
 
     with (compute or Compute()).place() as place, refusing(store), progress(f"levels of {store}") as report:
+        if is_url(store):
+            refuse_read_only(store)
         finest = open_store(store).arrays[0].path
         refuse_lost(store)
         outcome = rewrite_levels(

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 
 from blocks.image import Level, levels_of
 from blocks.image.opening import read_root
-from blocks.storage import Layout, is_url, local_path
+from blocks.storage import Layout, is_url, local_path, shard_name
+from blocks.storage.answers import stamps
+from blocks.storage.objects import listing
 from fidopt.errors import InputError
+
+#: Shards that a web server is asked about at a time.
+_ASKED = 4096
 
 
 def lost_shards(store: str, levels: Sequence[Level]) -> list[str] | None:
-    """Return the shard files that a store lacks; None where fidopt did not write it, or it is not on this machine.
+    """Return the shards that a store lacks, each by its name in the store; None where fidopt did not write it.
 
     fidopt stores every shard, those that hold nothing but zeros too: one that is not there was lost. Other tools leave
-    such a shard out, and lay a store out in another way.
+    such a shard out, and lay a store out in another way. Of a store on the web its server is asked about each shard.
     """
-    if is_url(store) or not {"konfai", "fidopt"} & read_root(local_path(store)).keys():
+    if not {"konfai", "fidopt"} & read_root(local_path(store)).keys():
         return None
     layouts = [_own_layout(level) for level in levels]
     if any(
@@ -25,7 +31,7 @@ def lost_shards(store: str, levels: Sequence[Level]) -> list[str] | None:
     ):
         return None
     pairs = zip(levels, layouts, strict=True)
-    return [file for level, own in pairs for file in _lost(Path(local_path(store)) / level.path / "c", own)]
+    return [f"{level.path}/{name}" for level, own in pairs for name in _lost(f"{local_path(store)}/{level.path}", own)]
 
 
 def refuse_lost(store: str) -> None:
@@ -48,8 +54,15 @@ def _own_layout(level: Level) -> Layout:
     return Layout.of(level.shape, level.dtype, (*channels, *"zyx"[-level.grid.ndim :]))
 
 
-def _lost(shards: Path, layout: Layout) -> Iterator[str]:
-    for index in layout.indices():
-        file = shards.joinpath(*map(str, index))
-        if not file.is_file():
-            yield file.relative_to(shards.parent.parent).as_posix()
+def _lost(array: str, layout: Layout) -> Iterator[str]:
+    """Yield the names of the shards that an array lacks."""
+    names = map(shard_name, layout.indices())
+    if not is_url(array):
+        yield from (name for name in names if not Path(array, name).is_file())
+    elif array.startswith("s3://"):
+        there = listing(array)
+        yield from (name for name in names if name not in there)
+    else:
+        while some := list(islice(names, _ASKED)):
+            answers = stamps([f"{array}/{name}" for name in some])
+            yield from (name for name, answer in zip(some, answers, strict=True) if answer is None)

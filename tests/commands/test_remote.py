@@ -78,6 +78,8 @@ def test_a_store_on_the_web_is_read_and_not_written(folder: Path, web: Objects, 
     said = capsys.readouterr().err
     assert said.count("\n") == 1
     assert "new.ome.zarr can only be read" in said
+    assert main(["pyramid", url]) == 2
+    assert capsys.readouterr().err.startswith(f"fidopt: {url} can only be read: a store is written to a folder or")
     assert main(["info", f"{web.url}/absent.ome.zarr"]) == 2
     said = capsys.readouterr().err
     assert said.count("\n") == 1
@@ -151,3 +153,19 @@ def test_a_command_that_is_killed_while_it_writes_to_a_bucket_takes_up_where_it_
     assert done.stderr.count("\n") == 1
     assert held(bucket, out) == files(folder / "image.ome.zarr")
     assert not list(folder.glob("state/**/*.log"))
+
+
+def test_a_shard_that_a_server_lost_is_not_read_as_zeros(
+    folder: Path, bucket: Objects, web: Objects, capsys: pytest.CaptureFixture[str]
+):
+    assert main(["convert", "image.ome.zarr", "s3://data/image.ome.zarr"]) == 0
+    del bucket.content["data/image.ome.zarr/0/c/0/0/1"]
+    (folder / "image.ome.zarr" / "0" / "c" / "0" / "0" / "1").unlink()
+    for url in ("s3://data/image.ome.zarr", f"{web.url}/image.ome.zarr"):
+        assert main(["info", url]) == 0
+        capsys.readouterr()
+        assert main(["convert", url, "back.ome.zarr"]) == 2
+        said = capsys.readouterr().err
+        assert "/image.ome.zarr: its shard file 0/c/0/0/1 is not there, and its voxels would be read as zeros" in said
+        assert said.count("\n") == 1
+        assert not Path("back.ome.zarr").exists()

@@ -122,6 +122,23 @@ def test_an_array_written_anew_is_not_read_from_an_old_handle(tmp_path: Path, li
     assert second.identity != before
 
 
+@pytest.mark.parametrize("other", [np.ones((3, 6), np.uint8), np.ones((2, 6), np.float32)])
+@pytest.mark.parametrize("leading", [0, 1])
+def test_an_array_that_became_another_is_not_read_as_the_one_it_was(
+    tmp_path: Path, library: Library, other: np.ndarray, leading: int
+):
+    def write(voxels: np.ndarray) -> None:
+        zarr.create_array(tmp_path / "a", data=voxels[None] if leading else voxels, overwrite=True)
+
+    write(np.zeros((2, 6), np.uint8))
+    array = StoredArray(str(tmp_path / "a"), library, leading)
+    assert array[:2, :6].sum() == 0
+    write(other)
+    with pytest.raises(StoreError, match=r"was \(2, 6\) of uint8 when it was opened, and is .* now: .* open it again"):
+        array[:2, :6]
+    assert StoredArray(str(tmp_path / "a"), library, leading)[:2, :6].sum() == 12
+
+
 def test_an_array_travels_as_its_path(tmp_path: Path):
     array = written(tmp_path / "0", np.ones((300, 300), dtype=np.uint8), ("y", "x"), "zarr")
     sent = pickle.dumps(StoredArray(array.path))
@@ -160,3 +177,9 @@ def test_paths_are_absolute_and_urls_are_left_alone(tmp_path: Path, monkeypatch:
     assert local_path("a.ome.zarr/") == str(tmp_path / "a.ome.zarr")
     assert local_path("file:///data/a.ome.zarr") == "/data/a.ome.zarr"
     assert local_path("s3://bucket/a.ome.zarr") == "s3://bucket/a.ome.zarr"
+
+
+@pytest.mark.parametrize("name", ["", " ", "s3://", "s3:///a.ome.zarr", "http:///a.ome.zarr", "file://"])
+def test_a_name_of_no_place_is_refused(name: str):
+    with pytest.raises(StoreError, match="the folder or the URL of a store is expected, got"):
+        local_path(name)

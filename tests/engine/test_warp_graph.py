@@ -215,6 +215,12 @@ def test_channels_share_positions_and_stay_apart(spline):
         ({"interpolation": "lanczos"}, "'linear', 'nearest' or 'cubic'"),
         ({"background": 256}, "whole number from 0 to 255, got 256"),
         ({"background": 0.5}, "whole number from 0 to 255, got 0.5"),
+        ({"background": np.nan}, "whole number from 0 to 255, got nan"),
+        ({"background": np.inf}, "whole number from 0 to 255, got inf"),
+        ({"background": "0"}, "whole number from 0 to 255, got '0'"),
+        ({"shard": (4, 4)}, r"a shard of 3 whole positive numbers is expected, got \(4, 4\)"),
+        ({"shard": (4, 0, 4)}, "a shard of 3 whole positive numbers"),
+        ({"shard": (4, 4.0, -4)}, "a shard of 3 whole positive numbers"),
         ({"like": Grid.of((4, 4))}, "3 axes, the fixed grid 2"),
         ({"transform": Affine.identity(2)}, "the transform has 2 axes"),
     ],
@@ -225,6 +231,8 @@ def test_a_warp_that_makes_no_sense_is_refused(change, message):
     asked = {"transform": Affine.identity(3), "like": grid, **change}
     with pytest.raises(ValueError, match=message):
         warp(image, asked.pop("transform"), asked.pop("like"), **asked)
+    with pytest.raises(ValueError, match="a shard of 3 whole positive numbers"):
+        displacement(Affine.identity(3), grid, shard=(4, 4, 0))
     with pytest.raises(ValueError, match="float32 or float64, got int16"):
         displacement(Affine.identity(3), grid, dtype=np.int16)
 
@@ -234,3 +242,20 @@ def test_a_lazy_result_that_no_task_can_read_is_refused():
     lazy = warp(image_of(np.zeros(grid.shape), grid), Affine.identity(3), grid)
     with pytest.raises(ValueError, match="compute"):
         warp(lazy, Affine.identity(3), grid)
+
+
+@pytest.mark.parametrize("background", [np.nan, np.inf, -np.inf, 65504])
+def test_a_background_of_half_floats_is_any_value_they_have(background):
+    grid = Grid.of((2, 2))
+    image, away = image_of(np.zeros(grid.shape, np.float16), grid), Affine.translation((9.0, 0.0))
+    np.testing.assert_array_equal(warp(image, away, grid, background=background).values, background)
+    with pytest.raises(ValueError, match=r"of float16 voxels must be a number of at most 65504, got 1000000\.0"):
+        warp(image, away, grid, background=1e6)
+
+
+def test_an_array_that_is_no_image_is_refused_with_what_makes_one_of_it():
+    grid = Grid.of((2, 2))
+    with pytest.raises(TypeError, match=r"got ndarray; image_of\(array, grid\) makes one"):
+        warp(np.zeros((2, 2)), Affine.identity(2), grid)
+    with pytest.raises(TypeError, match=r"an image is an xarray\.DataArray, got str"):
+        warp(image_of(np.zeros((2, 2)), grid), Affine.identity(2), "fixed.ome.zarr")
