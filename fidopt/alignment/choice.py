@@ -129,18 +129,19 @@ def ladder(fixed: xr.DataArray, moving: xr.DataArray, *, modalities: tuple[str, 
     )
 
 
-def least(cases: Sequence[Sequence[Tried]]) -> Mode:
-    """Return the least mode that works on every pair; the last one where none below it does."""
-    for number, mode in enumerate(LADDER):
-        if all(tried[number].works for tried in cases):
-            return mode
-    return LADDER[-1]
+def least(cases: Sequence[Sequence[Tried]]) -> Mode | None:
+    """Return the least mode that works on every pair; None where each fails on one."""
+    works = (mode for number, mode in enumerate(LADDER) if all(tried[number].works for tried in cases))
+    return next(works, None)
 
 
-def lesser(names: Sequence[str], cases: Sequence[Sequence[Tried]], mode: Mode) -> list[tuple[Mode, str, float]]:
-    """Return why each mode below one is not enough: the mode, the case it serves worst, and its share there."""
+def lesser(names: Sequence[str], cases: Sequence[Sequence[Tried]], mode: Mode | None) -> list[tuple[Mode, str, float]]:
+    """Return why each mode below one is not enough: the mode, the case it serves worst, and its share there.
+
+    Where there is no such ``mode``, each of the ladder's is told.
+    """
     found = []
-    for number, below in enumerate(LADDER[: LADDER.index(mode)]):
+    for number, below in enumerate(LADDER[: LADDER.index(mode)] if mode else LADDER):
         share, name = min((tried[number].share, name) for name, tried in zip(names, cases, strict=True))
         found.append((below, name, share))
     return found

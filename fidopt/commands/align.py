@@ -123,9 +123,10 @@ def _suggested(dataset: Dataset, tried: dict[str, tuple[Tried, ...]], *, json: b
             numbers = [f"{row[key]:.3f}" for key in ("overlap", "information", "score", "share", "distance")]
             table.add_row(case, row["mode"], *numbers, "yes" if row["works"] else "no")
     show(table)
-    said = f"the least mode that reaches {SHARE:.0%} of the best score on every case is {best}"
-    now = dataset.aligned
-    show(f"{dataset.name}: {said}; dataset.json says {now}" + ("" if now == best else ": change alignment.mode there"))
+    reached, now = f"reaches {SHARE:.0%} of the best score on every case", dataset.aligned
+    said = f"the least mode that {reached} is {best}" if best else f"no mode {reached}"
+    advice = "change alignment.mode there" if best else "choose by the table, and say why in alignment.note there"
+    show(f"{dataset.name}: {said}; dataset.json says {now}" + ("" if now == best else f": {advice}"))
     for case, overlap in apart(list(tried), list(tried.values())):
         told = f"the bodies of {case} overlap by {overlap:.2f} at best, so that scores tell little: look at the pair"
         show(f"{dataset.name}: {told}; where one image is a part of the other, a mode ending in -centred may do")

@@ -108,3 +108,20 @@ def test_a_legacy_mode_and_one_that_nobody_filled_in_are_named_and_not_called_as
     said = json.loads(capsys.readouterr().out)
     assert said["now"] == "as-delivered, a first guess that is to be filled in (to_fill)"
     assert said["mode"] == "as-delivered"
+
+
+def test_where_each_mode_fails_on_a_case_none_is_called_the_least(words, capsys, monkeypatch):
+    monkeypatch.setattr(choice.Tried, "works", property(lambda one: one.share == 1.0))
+    shares = iter([(1.0, 0.5, 0.4, 0.3), (0.5, 0.5, 1.0, 0.7)])
+
+    def ladder(fixed, moving, *, modalities):
+        modes = zip(choice.LADDER, next(shares), strict=True)
+        return tuple(choice.Tried(choice.Found(mode, Motion((0.0,) * 3), None, (), mode), s, 0.0) for mode, s in modes)
+
+    monkeypatch.setattr("fidopt.building.aligning.ladder", ladder)
+    assert main(["align", *words, "--suggest"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "tiny: no mode reaches 90% of the best score on every case; dataset.json says elastix-translation:" in said
+    assert "choose by the table, and say why in alignment.note there" in said
+    assert "tiny: elastix-translation is not enough: 40% of the best score on one" in said
+    assert "tiny: elastix-rigid is not enough: 30% of the best score on one" in said
