@@ -217,7 +217,8 @@ def _structure_notes(rows: Mapping[str, Row]) -> tuple[str, ...]:
     if not held and not invented:
         return ()
     more = f", and {invented} that the truth lacks" if invented else ""
-    return (f"produced {produced} of the truth's {held} structures{more}",)
+    left = "; what it missed counts 0 in Dice and not at all in HD95" if produced < held else ""
+    return (f"produced {produced} of the truth's {held} structures{more}{left}",)
 
 
 def _mean_of(numbers: Sequence[float | None]) -> float | None:

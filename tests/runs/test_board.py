@@ -190,6 +190,13 @@ def test_a_method_that_loses_a_structure_cannot_gain_by_it(world, write):
     assert "5.00 (9 cases)" in shown(found)
 
 
+def test_structures_that_were_missed_are_said_to_be_left_out_of_the_distances(world, write):
+    write("blind", tre=UP, structures=[2.0] * 10, structures_produced=[2.0] * 9 + [1.0])
+    (line,) = read(world).lines
+    missed = "what it missed counts 0 in Dice and not at all in HD95"
+    assert line.notes == (f"produced 19 of the truth's 20 structures; {missed}",)
+
+
 def test_a_method_on_two_machines_is_ranked_on_its_latest_complete_line(world, write):
     write("m", machine="old", tre=UP, date="2026-01-01")
     write("m", machine="new", tre=UP, date="2026-02-01")
