@@ -98,7 +98,7 @@ def dims_of(spatial: int, *, channels: bool) -> tuple[str, ...]:
     return (CHANNEL, *dims) if channels else dims
 
 
-def spatial_dims(image: xr.DataArray) -> tuple[str, ...]:
+def spatial_dims(image: object) -> tuple[str, ...]:
     """Return the image's spatial axes in array order.
 
     Raises
