@@ -29,7 +29,7 @@ class Objects:
         self.sent: list[tuple[str, str, int]] = []
         self.failing: dict[str, list[int]] = {}
         self.holding = ""
-        self.released = threading.Event()
+        self.waiting, self.released = threading.Event(), threading.Event()
 
     @property
     def environment(self) -> dict[str, str]:
@@ -142,6 +142,7 @@ class _Handler(BaseHTTPRequestHandler):
         if self.fails():
             return
         if self.objects.holding and self.objects.holding in self.name:
+            self.objects.waiting.set()
             self.objects.released.wait()
             return
         if "aws-chunked" in self.headers.get("Content-Encoding", ""):

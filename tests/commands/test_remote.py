@@ -141,15 +141,18 @@ def test_a_command_that_is_killed_while_it_writes_to_a_bucket_takes_up_where_it_
     out, words = "s3://data/out.ome.zarr", ["convert", "image.ome.zarr", "s3://data/out.ome.zarr"]
     # The last shard is not taken until the command has been killed.
     bucket.holding = "/out.ome.zarr/0/c/0/0/2"
-    assert fidopt(words, after_s=12).returncode == -9
+
+    def noted() -> list[str]:
+        return [line for log in folder.glob("state/**/*.log") for line in log.read_text().splitlines()[1:]]
+
+    assert fidopt(words, when=lambda: bucket.waiting.is_set() and noted()).returncode == -9
     bucket.release()
-    noted = [line for log in folder.glob("state/**/*.log") for line in log.read_text().splitlines()[1:]]
-    assert noted
+    taken_up = len(noted())
     assert "zarr.json" not in held(bucket, out)
     bucket.sent.clear()
     done = fidopt(words)
     assert done.returncode == 0, done.stderr
-    assert f"taken up: {len(noted)} of " in done.stderr
+    assert f"taken up: {taken_up} of " in done.stderr
     assert done.stderr.count("\n") == 1
     assert held(bucket, out) == files(folder / "image.ome.zarr")
     assert not list(folder.glob("state/**/*.log"))
