@@ -16,6 +16,7 @@ from pathlib import Path
 from fidopt.corpus import Case
 from fidopt.descriptors.method import Method
 from fidopt.descriptors.rows import Failure
+from fidopt.runner.gpu import alone_on, gpu_of
 from fidopt.runner.process import CannotStartError, Outcome, environment, supervise
 from fidopt.runner.staging import Inputs, given, stage
 
@@ -63,8 +64,10 @@ class RunResult:
         which goes when the run's folder does; None after a failure.
     failure
         Why there is none.
-    time_s, peak_ram_mib, threads
-        Wall time of run.sh, peak memory of its processes, and the threads it was given; None where it never started.
+    time_s, peak_ram_mib, peak_gpu_mib, threads
+        Wall time of run.sh, peak memory of its processes here and on the GPU, and the threads it was given; None where
+        it never started. The time is None too where it may have downloaded a model first, the memory of a GPU where
+        none was used.
     log_tail
         The last lines it printed.
     """
@@ -75,10 +78,15 @@ class RunResult:
     peak_ram_mib: int | None
     threads: int
     log_tail: str
+    peak_gpu_mib: int | None = None
+
+
+def _silent(text: str) -> None:
+    del text
 
 
 @contextmanager
-def run_case(order: Order, case: Case) -> Iterator[RunResult]:
+def run_case(order: Order, case: Case, *, say: Callable[[str], None] = _silent) -> Iterator[RunResult]:
     """Run a method on a case, in a folder of the run's own that is deleted when the block ends.
 
     Parameters
@@ -87,6 +95,8 @@ def run_case(order: Order, case: Case) -> Iterator[RunResult]:
         The method, its environment and its settings.
     case
         A built case with images.
+    say
+        Told what a person should know: that a GPU is waited for, or that a run is not timed.
 
     Yields
     ------
@@ -99,7 +109,7 @@ def run_case(order: Order, case: Case) -> Iterator[RunResult]:
         for name in ("inputs", "output", "work", "tmp"):
             (scratch / name).mkdir()
         inputs = stage(case, order.method, scratch / "inputs")
-        yield _run(order, case, inputs, scratch)
+        yield _run(order, case, inputs, scratch, say)
     finally:
         _remove(scratch)
 
@@ -129,20 +139,23 @@ def told(order: Order, case: Case, inputs: Inputs) -> dict[str, str]:
     }
 
 
-def _run(order: Order, case: Case, inputs: Inputs, scratch: Path) -> RunResult:
+def _run(order: Order, case: Case, inputs: Inputs, scratch: Path, say: Callable[[str], None]) -> RunResult:
     variables = environment(told(order, case, inputs), threads=order.threads, hidden=order.hidden)
     for name in ("FIDOPT_FIXED_MASK", "FIDOPT_MOVING_MASK", "FIDOPT_MASK"):
         if name.removeprefix("FIDOPT_").lower() not in inputs.masks:
             variables.pop(name, None)
     words = ["bash", order.folder.resolve() / "run.sh", *inputs.images.values(), scratch / "output"]
+    gpu = gpu_of(order.device, variables)
     try:
-        outcome = supervise(
-            [str(word) for word in words],
-            variables={**variables, "TMPDIR": str(scratch / "tmp")},
-            folder=scratch / "work",
-            log=scratch / "run.log",
-            timeout_s=order.method.timeout_s,
-        )
+        with alone_on(gpu, say=say):
+            outcome = supervise(
+                [str(word) for word in words],
+                variables={**variables, "TMPDIR": str(scratch / "tmp")},
+                folder=scratch / "work",
+                log=scratch / "run.log",
+                timeout_s=order.method.timeout_s,
+                gpu=gpu,
+            )
     except CannotStartError as error:
         reason = f"run.sh could not be started: {error}"
         return RunResult(None, Failure(stage="setup", reason=reason), None, None, order.threads, "")
@@ -150,8 +163,25 @@ def _run(order: Order, case: Case, inputs: Inputs, scratch: Path) -> RunResult:
     field = next((path for name in names if (path := scratch / "output" / name).exists()), None)
     failure = _failure(order.method, outcome, field, wanted=names[0], registers=case.dataset.task == "registration")
     return RunResult(
-        None if failure else field, failure, outcome.time_s, outcome.peak_ram_mib, order.threads, outcome.log
+        None if failure else field,
+        failure,
+        _time_of(order, outcome, say, failed=failure is not None),
+        outcome.peak_ram_mib,
+        order.threads,
+        outcome.log,
+        outcome.peak_gpu_mib,
     )
+
+
+def _time_of(order: Order, outcome: Outcome, say: Callable[[str], None], *, failed: bool) -> float | None:
+    """Return how long a run took; None of the first that ends well where a model may be downloaded before it."""
+    fetched = order.environment / f".fidopt-fetched-{order.variant or 'defaults'}"
+    if order.method.network is None or fetched.exists():
+        return outcome.time_s
+    if not failed:
+        fetched.touch()
+    say(f"{order.method.name}: the first run in its environment is not timed: {order.method.network}")
+    return None
 
 
 def _names(method: Method, case: Case) -> tuple[str, ...]:

@@ -47,8 +47,9 @@ class Outcome:
         Its exit code, minus the number of the signal that ended it.
     timed_out
         Whether its time ran out; it and all its processes were then killed.
-    time_s, peak_ram_mib
-        Wall time until it ended, and the most memory all its processes held at once.
+    time_s, peak_ram_mib, peak_gpu_mib
+        Wall time until it ended, and the most memory all its processes held at once, here and on the GPU it was given;
+        None where it was given none, or its driver tells nothing of them.
     log
         The end of what it printed.
     """
@@ -58,6 +59,7 @@ class Outcome:
     time_s: float
     peak_ram_mib: int
     log: str
+    peak_gpu_mib: int | None = None
 
 
 class CannotStartError(OSError):
@@ -91,7 +93,13 @@ def environment(variables: Mapping[str, str], *, threads: int | None, hidden: Se
 
 
 def supervise(
-    command: Sequence[str], *, variables: Mapping[str, str], folder: Path, log: Path, timeout_s: float
+    command: Sequence[str],
+    *,
+    variables: Mapping[str, str],
+    folder: Path,
+    log: Path,
+    timeout_s: float,
+    gpu: str | None = None,
 ) -> Outcome:
     """Run a command until it ends or its time is up; when this returns, nothing it started is alive.
 
@@ -105,6 +113,8 @@ def supervise(
         Its working folder.
     log
         Where what it prints goes, bounded to the last part of it where it prints a lot.
+    gpu
+        The index or the UUID of the GPU whose memory is watched.
 
     Raises
     ------
@@ -118,6 +128,7 @@ def supervise(
         "log_bytes": LOG_BYTES,
         "timeout_s": timeout_s,
         "parent": os.getpid(),
+        "gpu": gpu,
     }
     answer = _ordered(order, {**variables, RUN_VARIABLE: run}, folder)
     end_strays(run)
@@ -128,6 +139,7 @@ def supervise(
         timed_out=answer["timed_out"],
         time_s=answer["time_s"],
         peak_ram_mib=answer["peak_ram_mib"],
+        peak_gpu_mib=answer["peak_gpu_mib"],
         log=tail(log),
     )
 

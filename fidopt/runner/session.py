@@ -171,7 +171,10 @@ def _is_due(row: Row | None, method: Method, again: Again | None) -> bool:
 
 def run_and_score(session: Session, case: Case) -> Row:
     """Run a session's method on a case and return its row; whatever goes wrong is a row that says so."""
-    with run_case(session.order, case) as result, tempfile.TemporaryDirectory(prefix="fidopt-score-") as folder:
+    with (
+        run_case(session.order, case, say=session.say) as result,
+        tempfile.TemporaryDirectory(prefix="fidopt-score-") as folder,
+    ):
         if result.failure or result.field is None:
             return _failed(session, case, result, result.failure, folder=Path(folder))
         registers = case.dataset.task == "registration"
@@ -208,6 +211,7 @@ def _row(session: Session, result: RunResult, scores: Scores | None, failure: Fa
         reasons=scores.reasons if scores else {},
         time_s=result.time_s,
         peak_ram_mib=result.peak_ram_mib,
+        peak_gpu_mib=result.peak_gpu_mib,
         threads=result.threads,
         method_version=session.order.method.version,
         error=failure,

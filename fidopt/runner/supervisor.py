@@ -40,7 +40,8 @@ class Supervisor:
     Parameters
     ----------
     order
-        ``command`` (list), ``log`` (path), ``log_bytes``, ``timeout_s``, ``parent`` (process id).
+        ``command`` (list), ``log`` (path), ``log_bytes``, ``timeout_s``, ``parent`` (process id), ``gpu`` (its index or
+        UUID, or None).
     """
 
     def __init__(self, order: dict[str, Any]) -> None:
@@ -48,6 +49,8 @@ class Supervisor:
         self.me = psutil.Process()
         self.own_bytes = self.me.memory_info().rss
         self.peak_bytes = 0
+        self.gpu = Gpu.of(order.get("gpu"))
+        self.peak_gpu_bytes: int | None = None
         self.told_to_stop = False
 
     def run(self) -> dict[str, object]:
@@ -88,6 +91,7 @@ class Supervisor:
             "stopped": self.told_to_stop,
             "time_s": seconds,
             "peak_ram_mib": -(-self.peak_bytes // 2**20),
+            "peak_gpu_mib": None if self.peak_gpu_bytes is None else -(-self.peak_gpu_bytes // 2**20),
             "left": left,
         }
 
@@ -103,15 +107,64 @@ class Supervisor:
             if ended(min(pause, deadline - now)):
                 return False
             looked = time.thread_time()
-            self.peak_bytes = max(self.peak_bytes, memory_bytes(self.me))
+            self._look()
             shorten(log, limit=self.order["log_bytes"])
             reap(spare=main.pid)
             cost = time.thread_time() - looked
         return False
 
+    def _look(self) -> None:
+        processes = relatives(self.me)
+        self.peak_bytes = max(self.peak_bytes, memory_bytes(processes))
+        held = self.gpu.bytes({process.pid for process in processes}) if self.gpu else None
+        if held is not None:
+            self.peak_gpu_bytes = max(self.peak_gpu_bytes or 0, held)
+
     def _stop(self, number: int, frame: object) -> None:
         del number, frame
         self.told_to_stop = True
+
+
+class Gpu:
+    """What processes hold of one GPU's memory, as its driver tells.
+
+    Parameters
+    ----------
+    library
+        NVIDIA's NVML.
+    handle
+        The GPU.
+    """
+
+    def __init__(self, library: Any, handle: Any) -> None:  # noqa: ANN401 - the library is not typed
+        self.library, self.handle = library, handle
+
+    @classmethod
+    def of(cls, name: str | None) -> Gpu | None:
+        """Return a GPU by its index or its UUID; None where there is none, or no driver that tells of it."""
+        if name is None:
+            return None
+        import pynvml
+
+        try:
+            pynvml.nvmlInit()
+            if name.isdecimal():
+                return cls(pynvml, pynvml.nvmlDeviceGetHandleByIndex(int(name)))
+            return cls(pynvml, pynvml.nvmlDeviceGetHandleByUUID(name))
+        except pynvml.NVMLError:
+            return None
+
+    def bytes(self, processes: set[int]) -> int | None:
+        """Return what the processes hold together; None where the driver names none of them.
+
+        Inside a container it names them by the numbers that they have outside.
+        """
+        try:
+            running = self.library.nvmlDeviceGetComputeRunningProcesses(self.handle)
+        except self.library.NVMLError:
+            return None
+        held = [one.usedGpuMemory for one in running if one.pid in processes and one.usedGpuMemory is not None]
+        return sum(held) if held else None
 
 
 def adopt_orphans() -> None:
@@ -168,9 +221,8 @@ def relatives(me: psutil.Process) -> list[psutil.Process]:
     return processes
 
 
-def memory_bytes(me: psutil.Process) -> int:
-    """Return what the descendants hold in memory now; pages that several share are counted once."""
-    processes = relatives(me)
+def memory_bytes(processes: list[psutil.Process]) -> int:
+    """Return what processes hold in memory now; pages that several share are counted once."""
     total = 0
     for process in processes:
         with contextlib.suppress(psutil.Error, OSError):
