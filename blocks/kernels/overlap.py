@@ -24,7 +24,8 @@ class LabelCounts:
     Parameters
     ----------
     ids
-        (n,) int64, ascending: every label that one of the maps holds, the background 0 too.
+        (n,) int64: every label that one of the maps holds, the background 0 too, ascending; of a selection, the labels
+        that were asked for, in the order they were.
     fixed, warped, both
         (n,) int64: voxels of the label in the first map, in the second, and in both at one place.
     """
@@ -37,9 +38,13 @@ class LabelCounts:
     def select(self, ids: Iterable[int]) -> LabelCounts:
         """Return the counts of these labels, in the order given; zeros for a label that neither map holds."""
         wanted = np.array(list(ids), dtype=np.int64)
-        place = np.searchsorted(self.ids, wanted)
-        found = np.zeros(wanted.size, dtype=bool)
-        inside = place < self.ids.size
+        # A selection may be selected from, and is in any order.
+        order = np.argsort(self.ids, kind="stable")
+        rank = np.searchsorted(self.ids, wanted, sorter=order)
+        inside = rank < self.ids.size
+        place = np.zeros(wanted.size, dtype=np.intp)
+        place[inside] = order[rank[inside]]
+        found = inside.copy()
         found[inside] = self.ids[place[inside]] == wanted[inside]
         columns = []
         for counts in (self.fixed, self.warped, self.both):

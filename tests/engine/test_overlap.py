@@ -41,6 +41,8 @@ def test_counts_and_dice_by_hand():
     chosen = counts.select([2, 1, 3, 4, 99])
     assert overlap.dice(chosen)[:4].tolist() == [1.0, 0.5, 0.0, 0.0]
     assert np.isnan(overlap.dice(chosen)[4])
+    assert _as_dict(chosen.select([4, 2])) == {4: (0, 1, 0), 2: (2, 2, 2)}
+    assert _as_dict(chosen.select([]).select([1])) == {1: (0, 0, 0)}
 
 
 def test_a_label_as_long_as_a_number_costs_one_row(shared_case):
