@@ -45,8 +45,9 @@ def check_metaimage(path: str | Path) -> None:
             msg = f"{where}: its header lacks {', '.join(missing)}; it was cut short or is no MetaImage, write it again"
             raise InputError(msg)
         _check_numbers(header, where)
-        if header.get("BinaryData", "").lower() not in _TRUE:
-            msg = f"{where}: its header says BinaryData = {header.get('BinaryData', 'nothing')}; voxels as bytes (True)"
+        # ITK takes what says nothing of it for bytes, too.
+        if header.get("BinaryData", "True").lower() not in _TRUE:
+            msg = f"{where}: its header says BinaryData = {header['BinaryData'] or 'nothing'}; voxels as bytes (True)"
             raise InputError(f"{msg} are read, not in words: mend the header, or write it again")
         promised = _promised(header, where)
         if promised is None:

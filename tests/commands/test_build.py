@@ -69,7 +69,7 @@ def test_a_build_records_checksums_where_it_may_and_the_next_one_compares(places
     assert main(["build", "dots", "one", "--json", *options]) == 0
     document = json.loads(capsys.readouterr().out)
     case = {"case": "one", "folder": str(folder / "corpus" / "dots" / "one"), "done": "kept", "recorded": "match"}
-    assert document == {"dataset": "dots", "cases": [case]}
+    assert document == {"dataset": "dots", "cases": [case], "own_seed": False}
     assert main(["build", "dots", "one", "--record", *options]) == 0
     assert "checksums of 1 case recorded in" in "".join(capsys.readouterr())
 
