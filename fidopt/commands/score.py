@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,7 +14,7 @@ from fidopt.commands.output import progress, say, show, show_json
 if TYPE_CHECKING:
     from fidopt.descriptors.dataset import Dataset
     from fidopt.leaderboard.folding import Folded
-    from fidopt.scoring.submission import Scored, Submission
+    from fidopt.scoring.keeping import Scored, Submission
 
 
 def score(
@@ -38,7 +37,7 @@ def score(
     matches x + u(x) in the moving image. A label map or a synthetic image lies on its image's grid; the names of a
     map's values stand in labels.json beside it, {"1": "liver"}, and meet the dataset's through structures.json. A case
     whose result is missing or cannot be scored gets a row that says why; it counts as the unregistered pair, or as an
-    empty map, and leaves a synthesis incomplete.
+    empty map, and leaves a synthesis incomplete. As many cases are scored at a time as the memory holds.
 
     Example: `fidopt score mine lung_ct --fields fields`, where `fields/case01/DVF.nii.gz` is the field of case01, or
     `fidopt score mine headneck_masks --outputs outputs`, where `outputs/case08/labels.nii.gz` is a label map.
@@ -67,6 +66,7 @@ def score(
         folder of the results to write to, instead of this host's [FIDOPT_MACHINE]
     """
     from fidopt import corpus
+    from fidopt.cluster.budget import checked_memory
     from fidopt.runner.previews import draw_or_say
 
     roots = (where or Where()).roots()
@@ -74,7 +74,8 @@ def score(
     _refuse_folders(described, fields, outputs, said=_said(convention, voxels=voxels))
     with (compute or Compute()).place() as place, progress(f"scoring {name} on {dataset}") as report:
         told: dict[str, Any] = {"machine": machine, "client": place.client, "progress": report, "say": say}
-        told["draw"] = partial(draw_or_say, say=say)
+        memory = compute.memory if compute else None
+        told |= {"draw": draw_or_say, "memory_bytes": checked_memory(memory) if memory else None}
         if outputs is not None:
             from fidopt.scoring.output_submission import score_outputs
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +13,17 @@ from fidopt.corpus import Case
 from fidopt.descriptors.dataset import Dataset
 from fidopt.descriptors.rows import Failure, Row
 from fidopt.errors import FidoptError, OutputError, UsageError
-from fidopt.images.atomic import written_whole
 from fidopt.resources import Roots
-from fidopt.results import Line, add_row, corpus_digest, machine_here, set_aside_others
+from fidopt.results import Line, corpus_digest, machine_here, set_aside_others
 from fidopt.scoring.anatomy import Anatomist, Anatomy, anatomist, anatomy_or_reason
 from fidopt.scoring.evaluation import Scores, evaluation_file
 from fidopt.scoring.evaluator import require_konfai
+from fidopt.scoring.keeping import Item, Measured, Submission, kept_rows, nothing
 from fidopt.scoring.output_evaluation import refuse_registration, score_output
 from fidopt.scoring.outputs import STEMS, Output, find_output, read_output
+from fidopt.scoring.side_by_side import processes_for
 from fidopt.scoring.structures import Names
-from fidopt.scoring.submission import Scored, Submission, check_name, nothing, row_of
+from fidopt.scoring.submission import check_name, row_of
 
 #: What stands for a case that failed.
 STANDS_FOR = {
@@ -69,6 +71,19 @@ class Outputs:
         self._said: set[str] = set()
         self._anatomist: Anatomist | FidoptError | None = None
         self.evaluation = ""
+
+    def __reduce__(self) -> tuple[type[Outputs], tuple[Dataset, Roots]]:
+        """Another process reads it all again; a client and whoever is told stay here."""
+        return Outputs, (self.dataset, self._roots)
+
+    @contextmanager
+    def telling(self, say: Callable[[str], None]) -> Iterator[None]:
+        """Tell another for a while."""
+        before, self._say = self._say, say
+        try:
+            yield
+        finally:
+            self._say = before
 
     def score(self, case: Case, output: Path | OutputError | None, *, workdir: Path | None = None) -> Row:
         """Return the row of a case's output; of one that cannot be scored, why, and what stands for it.
@@ -147,11 +162,12 @@ def score_outputs(
     roots: Roots,
     machine: str | None = None,
     client: Any = None,  # noqa: ANN401 - distributed is not typed
-    draw: Callable[[Case, Output, Path], None] = nothing,
+    memory_bytes: int | None = None,
+    draw: Callable[..., None] = nothing,
     progress: Callable[[int, int], None] = nothing,
     say: Callable[[str], None] = nothing,
 ) -> Submission:
-    """Score the outputs of a folder and write their rows, one as each case is done.
+    """Score the outputs of a folder and write their rows, one as each case is done; several cases side by side.
 
     Parameters
     ----------
@@ -166,9 +182,12 @@ def score_outputs(
     machine
         The folder of ``roots.results`` to write to; by default this host's.
     client
-        A Dask client for what is read from stores; by default threads on this machine's cores.
+        A Dask client for what is read from stores, a case at a time; by default this machine's cores.
+    memory_bytes
+        What the cases that are scored at a time may use together; by default most of what is free.
     draw
-        Draws a case's pictures into a folder; asked where an output was scored.
+        Draws a case's pictures into a folder, (case, output, folder, say=); asked where an output was scored. Can be
+        pickled.
     progress, say
         Told how many cases are done, and what a person should know.
 
@@ -189,23 +208,36 @@ def score_outputs(
     digest = corpus_digest(dataset, roots)
     # Rows that cannot be read are refused now, not when the first case has been scored.
     set_aside_others(line, checksums=digest, say=say)
-    scored = []
-    for number, case in enumerate(built):
-        progress(number, len(built))
-        output, failure = scorer.read_or_fail(case, found[case.name])
-        scorer.say_failed(case, failure)
-        row = row_of(scorer.measure(case, output), failure)
-        if output is not None:
-            draw(case, output, line.previews(case.name))
-        else:
-            shutil.rmtree(line.previews(case.name), ignore_errors=True)
-        add_row(line, case.name, row, checksums=digest, say=say)
-        if scorer.evaluation:
-            with written_whole(line.evaluation) as part:
-                part.write_text(scorer.evaluation, encoding="utf-8")
-        scored.append(Scored(case.name, row, {}))
-    progress(len(built), len(built))
-    return Submission(line, tuple(scored))
+    items = [Item(case, found[case.name], line.previews(case.name)) for case in built]
+
+    def keep(case: Case, measured: Measured) -> Row:
+        scorer.say_failed(case, measured.failure)
+        return row_of(measured.scores, measured.failure)
+
+    # Where anatomy is looked for a method runs, one at a time.
+    alone = client is not None or dataset.truth.geometry is not None
+    processes = 1 if alone else processes_for(built, memory_bytes=memory_bytes)
+    scored = kept_rows(
+        _Scoring(scorer, draw), items, keep, line, digest, processes=processes, progress=progress, say=say
+    )
+    return Submission(line, scored)
+
+
+@dataclass(frozen=True)
+class _Scoring:
+    """What scores one output of a submission; can be pickled where ``draw`` can."""
+
+    scorer: Outputs
+    draw: Callable[..., None]
+
+    def __call__(self, item: Item) -> Measured:
+        said: list[str] = []
+        with self.scorer.telling(said.append):
+            output, failure = self.scorer.read_or_fail(item.case, item.found)
+            scores = self.scorer.measure(item.case, output)
+            if output is not None:
+                self.draw(item.case, output, item.previews, say=said.append)
+        return Measured(replace(scores, evaluation=self.scorer.evaluation), failure, tuple(said))
 
 
 def _outputs_of(cases: Sequence[Case], folder: Path) -> dict[str, Path | OutputError | None]:

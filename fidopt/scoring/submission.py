@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -17,46 +16,16 @@ from fidopt.corpus import Case
 from fidopt.descriptors.dataset import Dataset
 from fidopt.descriptors.rows import Failure, LineName, Row
 from fidopt.errors import FieldError, UsageError
-from fidopt.images.atomic import written_whole
 from fidopt.images.conventions import CONTRACT, Convention
 from fidopt.resources import Roots
-from fidopt.results import Line, add_row, corpus_digest, machine_here, new_row, set_aside_others
+from fidopt.results import Line, corpus_digest, machine_here, new_row, set_aside_others
 from fidopt.scoring.evaluation import Scores, evaluation_file, refuse_other_tasks, score_case
 from fidopt.scoring.evaluator import require_konfai
 from fidopt.scoring.field import find_files, read_scored_field
 from fidopt.scoring.foreign import meant
+from fidopt.scoring.keeping import Item, Measured, Submission, kept_rows, nothing
+from fidopt.scoring.side_by_side import processes_for
 from fidopt.scoring.unregistered import Unregistered
-
-
-@dataclass(frozen=True)
-class Scored:
-    """One case of a submission.
-
-    Parameters
-    ----------
-    case
-        Its name.
-    row
-        What was written.
-    landmarks
-        Metric -> the error of every landmark pair, in the order of the files.
-    """
-
-    case: str
-    row: Row
-    landmarks: Mapping[str, tuple[float, ...]]
-
-
-@dataclass(frozen=True)
-class Submission:
-    """What was scored, and the line it was written to."""
-
-    line: Line
-    cases: tuple[Scored, ...]
-
-
-def nothing(*_: object) -> None:
-    """Take what nobody asked to be told."""
 
 
 def score_fields(
@@ -70,11 +39,12 @@ def score_fields(
     voxels: bool = False,
     machine: str | None = None,
     client: Any = None,  # noqa: ANN401 - distributed is not typed
-    draw: Callable[[Case, DisplacementField, Path], None] = nothing,
+    memory_bytes: int | None = None,
+    draw: Callable[..., None] = nothing,
     progress: Callable[[int, int], None] = nothing,
     say: Callable[[str], None] = nothing,
 ) -> Submission:
-    """Score the fields of a folder and write their rows, one as each case is done.
+    """Score the fields of a folder and write their rows, one as each case is done; several cases side by side.
 
     Parameters
     ----------
@@ -92,9 +62,12 @@ def score_fields(
     machine
         The folder of ``roots.results`` to write to; by default this host's.
     client
-        A Dask client for what is read from stores; by default threads on this machine's cores.
+        A Dask client for what is read from stores, a case at a time; by default this machine's cores.
+    memory_bytes
+        What the cases that are scored at a time may use together; by default most of what is free.
     draw
-        Draws a case's pictures into a folder; asked where a field was scored.
+        Draws a case's pictures into a folder, (case, field, folder, say=); asked where a field was scored. Can be
+        pickled.
     progress, say
         Told how many cases are done, and what a person should know.
 
@@ -117,26 +90,49 @@ def score_fields(
     digest, template = corpus_digest(dataset, roots), evaluation_file(roots)
     # Rows that cannot be read are refused now, not when the first case has been scored.
     set_aside_others(line, checksums=digest, say=say)
-    scored, before = [], Unregistered(roots.results, dataset.name, digest)
-    for number, case in enumerate(built):
-        progress(number, len(built))
-        field, failure = read_or_fail(case, found[case.name], tool)
-        scores = score_case(case, field, template=template, client=client)
+    scoring = _Scoring(name, tool, template, Unregistered(roots.results, dataset.name, digest), draw, client)
+    items = [Item(case, found[case.name], line.previews(case.name)) for case in built]
+
+    def keep(case: Case, measured: Measured) -> Row:
+        if measured.failure is not None:
+            say(f"{dataset.name}/{case.name}: {measured.failure.reason}; it counts as the unregistered pair")
+        return row_of(measured.scores, measured.failure)
+
+    processes = 1 if client is not None else processes_for(built, memory_bytes=memory_bytes)
+    return Submission(
+        line, kept_rows(scoring, items, keep, line, digest, processes=processes, progress=progress, say=say)
+    )
+
+
+@dataclass(frozen=True)
+class _Scoring:
+    """What scores one field of a submission; can be pickled where its parts can.
+
+    Parameters
+    ----------
+    name, tool, template, before, draw, client
+        The line's name, whose fields they are, the evaluation file, the unregistered pairs, and see
+        :func:`score_fields`.
+    """
+
+    name: str
+    tool: Convention
+    template: Path
+    before: Unregistered
+    draw: Callable[..., None]
+    client: Any
+
+    def __call__(self, item: Item) -> Measured:
+        said: list[str] = []
+        case = item.case
+        field, failure = read_or_fail(case, item.found, self.tool)
+        scores = score_case(case, field, template=self.template, client=self.client)
         if field is not None:
-            draw(case, field, line.previews(case.name))
-            unmoved = partial(_unmoved, case, template=template, client=client)
-            if remark := before.remark(name, case.name, scores.metrics, measure=unmoved):
-                say(remark)
-        if failure is not None:
-            shutil.rmtree(line.previews(case.name), ignore_errors=True)
-            say(f"{dataset.name}/{case.name}: {failure.reason}; it counts as the unregistered pair")
-        row = row_of(scores, failure)
-        add_row(line, case.name, row, checksums=digest, say=say)
-        with written_whole(line.evaluation) as part:
-            part.write_text(scores.evaluation, encoding="utf-8")
-        scored.append(Scored(case.name, row, scores.landmarks))
-    progress(len(built), len(built))
-    return Submission(line, tuple(scored))
+            self.draw(case, field, item.previews, say=said.append)
+            unmoved = partial(_unmoved, case, template=self.template, client=self.client)
+            if remark := self.before.remark(self.name, case.name, scores.metrics, measure=unmoved):
+                said.append(remark)
+        return Measured(scores, failure, tuple(said))
 
 
 def _unmoved(case: Case, *, template: Path, client: Any) -> Mapping[str, float | None]:  # noqa: ANN401 - as above

@@ -372,7 +372,7 @@ def test_an_output_is_drawn_and_the_pictures_of_one_that_fails_now_are_taken_awa
         outputs=tmp_path / "outputs",
         roots=roots,
         machine="here",
-        draw=lambda case, output, folder: drawn.append((case.name, output.image.shape, folder)),
+        draw=lambda case, output, folder, **_: drawn.append((case.name, output.image.shape, folder)),
     )
     assert drawn == [("two", TRUTH.shape, old.with_name("two"))]
     assert not old.exists()

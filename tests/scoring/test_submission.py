@@ -191,7 +191,7 @@ def test_a_scored_case_is_drawn_and_a_failed_one_is_not(dataset, fields, roots):
         fields=fields,
         roots=roots,
         machine="here",
-        draw=lambda case, field, folder: drawn.append(f"{case.name} {folder.relative_to(roots.results)}"),
+        draw=lambda case, field, folder, **_: drawn.append(f"{case.name} {folder.relative_to(roots.results)}"),
     )
     assert drawn == ["case01 here/mine/tiny.previews/case01"]
 
