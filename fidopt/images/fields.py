@@ -67,12 +67,15 @@ def read_field(path: str | Path, *, convention: str = CONTRACT.name, fixed: Grid
         if tuple(vectors.shape) != (grid.ndim, *grid.shape):
             msg = f"{name}: a field on {arrays.xyz(grid.shape)} voxels has {grid.ndim} components, got {vectors.shape}"
             raise FieldError(f"{msg} (components, [z,] y, x)")
-        check_finite(vectors, name=name)
-        return DisplacementField(grid, _displacements(vectors, grid, meant.reading(grid.ndim)))
+        # Numbers that a float32 holds may mean displacements that none does: what they mean is what is checked.
+        with np.errstate(over="ignore", invalid="ignore"):
+            displacements = _displacements(vectors, grid, meant.reading(grid.ndim))
+        check_finite(displacements, name=name)
+        return DisplacementField(grid, displacements)
 
 
 def check_finite(vectors: Any, *, name: str) -> None:  # noqa: ANN401 - an array, or what is sliced like one
-    """Refuse a field with a value that is not finite.
+    """Refuse a field with a value that is not finite, or that no float32 holds: errors of that size have no square.
 
     Parameters
     ----------
@@ -84,21 +87,24 @@ def check_finite(vectors: Any, *, name: str) -> None:  # noqa: ANN401 - an array
     Raises
     ------
     FieldError
-        With how many voxels are not finite, and where the first is.
+        With how many voxels are not, and where the first is.
     """
-    wrong = 0
+    wrong, what = 0, "beyond what a float32 holds"
     first: tuple[int, ...] | None = None
     whole = Region.of(vectors.shape[1:])
     for part in whole.split((SHARD[whole.ndim],) * whole.ndim):
-        bad = ~np.isfinite(np.asarray(vectors[(slice(None), *part.slices)])).all(axis=0)
+        values = np.asarray(vectors[(slice(None), *part.slices)])
+        with np.errstate(over="ignore"):
+            bad = ~np.isfinite(values.astype(np.float32, copy=False)).all(axis=0)
         if not bad.any():
             continue
+        what = what if np.isfinite(values).all() else "not finite"
         wrong += int(bad.sum())
         voxel = tuple(int(v) + a for v, a in zip(np.argwhere(bad)[0], part.start, strict=True))
         first = voxel if first is None else min(first, voxel)
     if first is not None:
         which = "1 voxel is" if wrong == 1 else f"{wrong} voxels are"
-        msg = f"{name}: {which} not finite in the field, the first at index {arrays.xyz(first)} (x first, from 0)"
+        msg = f"{name}: {which} {what} in the field, the first at index {arrays.xyz(first)} (x first, from 0)"
         raise FieldError(msg)
 
 

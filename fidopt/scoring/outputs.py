@@ -133,7 +133,7 @@ def read_synthesis(path: Path, case: Case, structures: Names) -> Output:
     Raises
     ------
     OutputError
-        When it cannot be read, lies on another grid, has other channels, or holds what is not a finite number.
+        When it cannot be read, lies on another grid, has other channels, or holds what is no finite float32.
     """
     del structures
     grid, target = truth_grid(case), open_image(truth_path(case))
@@ -148,7 +148,7 @@ def read_synthesis(path: Path, case: Case, structures: Names) -> Output:
         if voxels.dtype.kind not in "iuf":
             msg = f"{path}: an image holds whole or floating numbers, got {voxels.dtype}; write its intensities"
             raise OutputError(f"{msg} as float32")
-        _refuse_unfinite(voxels, name=str(path))
+        _refuse_beyond(voxels, name=str(path))
         if voxels.dtype.itemsize > 2 and voxels.dtype != np.float32:
             # Types that not every reader knows, of numbers that float64 holds.
             voxels = voxels.astype(np.float64)
@@ -217,10 +217,13 @@ def _recoded(voxels: npt.NDArray[Any], values: Mapping[int, int], *, name: str) 
     return np.asarray(table[plain])
 
 
-def _refuse_unfinite(voxels: npt.NDArray[Any], *, name: str) -> None:
-    wrong = np.argwhere(~np.isfinite(voxels))
+def _refuse_beyond(voxels: npt.NDArray[Any], *, name: str) -> None:
+    """Refuse what is not finite, or what no float32 holds: an error of that size has no square."""
+    with np.errstate(over="ignore"):
+        wrong = np.argwhere(~np.isfinite(voxels.astype(np.float32, copy=False)))
     if wrong.size:
         where = ", ".join(str(int(n)) for n in wrong[0][::-1])
         which = "1 value is" if len(wrong) == 1 else f"{len(wrong)} values are"
-        msg = f"{name}: {which} not finite, the first at index ({where}) (x first, from 0); write a number everywhere"
+        what = "beyond what a float32 holds" if np.isfinite(voxels).all() else "not finite"
+        msg = f"{name}: {which} {what}, the first at index ({where}) (x first, from 0); write a number everywhere"
         raise OutputError(msg)

@@ -118,6 +118,18 @@ def test_values_that_are_not_finite_are_counted_and_the_first_is_placed(tmp_path
         read_field(path)
 
 
+def test_displacements_that_no_float32_holds_are_refused_like_those_that_are_not_finite(tmp_path, oblique):
+    vectors = np.zeros((3, *oblique.shape))
+    vectors[1, 4, 5, 6] = 1e300  # finite, and the error it makes is not: it would be left out of a mean
+    path = save_as(tmp_path / "u.mha", vectors, oblique)
+    with pytest.raises(FieldError, match=r"1 voxel is beyond what a float32 holds in the field, .* \(6, 5, 4\)"):
+        read_field(path)
+    # 3e38 voxels are a float32, and twice as many millimetres are none.
+    voxels = save(tmp_path / "v.nii.gz", constant((4, 5, 6, 3), (0, 0, 3e38)))
+    with pytest.raises(FieldError, match=r"120 voxels are not finite in the field"):
+        read_field(voxels, convention="learn2reg")
+
+
 def test_the_shared_fields_that_are_not_finite_are_refused(shared_case):
     for name in ("d9_nan.nii.gz", "d9_inf.nii.gz"):
         with pytest.raises(
