@@ -243,7 +243,11 @@ def test_a_case_without_its_target_is_to_be_built_again(made, tmp_path):
         (np.where(ball(), rough(2), np.nan).astype(np.float32), GRID, "are not finite, the first at index (0, 0, 0)"),
         (np.where(ball(), rough(2), np.inf).astype(np.float32), GRID, "are not finite"),
         # Finite, and its square is not: without a word the ratio would be left out of a line's mean.
-        (np.where(ball(), rough(2), 1e300), GRID, "beyond what a float32 holds, the first at index (0, 0, 0)"),
+        (
+            np.where(ball(), rough(2).astype(np.float64), 1e300),
+            GRID,
+            "beyond what a float32 holds, the first at index (0, 0, 0)",
+        ),
     ],
 )
 def test_an_image_that_cannot_be_scored_leaves_the_line_incomplete(made, tmp_path, image, grid, message):
