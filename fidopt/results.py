@@ -130,7 +130,7 @@ def add_row(line: Line, case: str, row: Row, *, checksums: str, say: Say = _sile
         Digest of the files the row was scored on (:func:`corpus_digest`).
     """
     with _alone(line.rows.parent):
-        before = set_aside_others(line, checksums=checksums, say=say)
+        before = _others_aside(line, checksums, say)
         known = dict(before.rows) if before else {}
         known[case] = row
         rows = Rows(method=line.method, dataset=line.dataset, machine=line.machine, checksums=checksums, rows=known)
@@ -140,6 +140,13 @@ def add_row(line: Line, case: str, row: Row, *, checksums: str, say: Say = _sile
 
 def set_aside_others(line: Line, *, checksums: str, say: Say = _silent) -> Rows | None:
     """Return a line's rows where they were scored on the same files; else put them aside and return None."""
+    if not line.rows.exists():
+        return None
+    with _alone(line.rows.parent):
+        return _others_aside(line, checksums, say)
+
+
+def _others_aside(line: Line, checksums: str, say: Say) -> Rows | None:
     before = read_rows(line.rows)
     if before is not None:
         _refuse_moved(before, line.rows)

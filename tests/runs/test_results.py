@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -77,6 +78,19 @@ def test_two_processes_that_write_at_once_lose_no_row(line):
     assert [writer.wait() for writer in writers] == [0, 0, 0]
     assert len(results.read_rows(line.rows).rows) == 60
     assert [p.name for p in line.rows.parent.iterdir() if p.name not in {line.rows.name, ".lock"}] == []
+
+
+def test_rows_on_other_files_are_set_aside_by_one_process_at_a_time(line):
+    results.add_row(line, "a", results.new_row({"tre": 1.0}), checksums=DIGEST)
+    other = "sha256:" + "cd" * 32
+    with ThreadPoolExecutor(1) as pool:
+        with results._alone(line.rows.parent):
+            waiting = pool.submit(results.set_aside_others, line, checksums=other)
+            with pytest.raises(TimeoutError):
+                waiting.result(timeout=0.3)
+            assert line.rows.exists()
+        assert waiting.result(timeout=30) is None
+    assert [path.name for path in line.rows.parent.glob("*.json*")] == [f"lung_ct.{'ab' * 4}.json.old"]
 
 
 def test_no_rows_are_none_and_not_an_error(line):
