@@ -23,6 +23,8 @@ from fidopt.images.readers import read_image
 
 Floats = npt.NDArray[np.float64]
 
+#: The largest label that is counted.
+_MOST = int(np.iinfo(np.int64).max)
 #: Entries whose voxels are whole numbers that mean something.
 _LABELS = re.compile(r".*(mask|labels(_\w+)?|ignore)$")
 #: Label maps, and the set that one belongs to where it is not the first.
@@ -154,6 +156,8 @@ def label_problems(entry: str, values: npt.NDArray[np.generic], dataset: Dataset
         known = {0, *(int(value) for value in dataset.truth.labels)}
         free = belongs[1] is not None and not dataset.truth.labels
         strange = [] if free else sorted(set(values.tolist()) - known)
+        if values.size and int(values.max()) > _MOST:
+            yield f"{entry}: holds the label {int(values.max())}; labels are counted up to {_MOST}, so renumber it"
         if strange:
             yield f"{entry}: holds the labels {strange[:5]}, which truth.labels of dataset.json does not name"
     elif not set(values.tolist()) <= {0, 1}:

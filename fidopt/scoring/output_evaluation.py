@@ -27,7 +27,7 @@ from fidopt.scoring.evaluator import evaluate, require_konfai
 from fidopt.scoring.outputs import Output, empty_labels, truth_grid, truth_path
 from fidopt.scoring.plan import Evidence, Segmentation, Synthesis, plan
 from fidopt.scoring.regions import regions
-from fidopt.scoring.staging import UNITS
+from fidopt.scoring.staging import UNITS, refuse_unwhole
 
 #: Why a metric has no value where it has none.
 _REASONS: Mapping[str, str] = {
@@ -161,7 +161,11 @@ def _groups(
 ) -> dict[str, xr.DataArray | Path]:
     truth = truth_path(case)
     if case.dataset.task == "segmentation":
+        refuse_unwhole(open_image(truth), truth)
         return {"OutputLabels": output.image, "TruthLabels": truth}
+    if not np.isfinite(_voxels(truth, client)).all():
+        msg = f"{truth}: the real image is not finite everywhere, and errors are averaged over it; build the case again"
+        raise InputError(msg)
     mask = case.masks().get("mask")
     if mask is not None and not grid_of(open_image(mask)).matches(grid_of(open_image(truth))):
         msg = f"{mask}: does not lie on the grid of {case.dataset.name}/{case.name}'s target; build the case again"

@@ -34,6 +34,13 @@ Points = npt.NDArray[np.float64]
 UNITS = frozenset({"px", "mm"})
 
 
+def refuse_unwhole(labels: xr.DataArray, store: Path) -> None:
+    """Refuse a store of a case's label map that holds no integers: no build writes one. Raises InputError."""
+    if labels.dtype.kind not in "bui":
+        msg = f"{store}: a label map of a case holds integers, got {labels.dtype}; build the case again"
+        raise InputError(msg)
+
+
 @dataclass(frozen=True)
 class Staging:
     """One case and one field, as the groups that an evaluation file names.
@@ -122,7 +129,9 @@ class Staging:
         blocks.write_image(path, image.assign_attrs(unit="px"), levels=False)
 
     def _open(self, store: Path) -> xr.DataArray:
-        return at_level(store, self.level or 0)
+        labels = at_level(store, self.level or 0)
+        refuse_unwhole(labels, store)
+        return labels
 
     def _warped(self, moving: xr.DataArray, grid: Grid) -> xr.DataArray:
         return blocks.warp(moving, self.field, grid, interpolation="nearest")

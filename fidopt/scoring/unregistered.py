@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from fidopt.descriptors.rows import Row
+from fidopt.errors import DescriptorError
 from fidopt.results import read_rows
 
 #: The line of the zero field.
@@ -38,7 +39,10 @@ class Unregistered:
     def _rows(self) -> dict[str, Row]:
         found: dict[str, Row] = {}
         for path in sorted(self.results.glob(f"*/{UNREGISTERED}/{self.dataset}.json")):
-            rows = read_rows(path)
+            try:
+                rows = read_rows(path)
+            except DescriptorError:
+                continue  # what cannot be read spares nothing here, and a board says what is wrong with it
             if rows is not None and rows.checksums == self.checksums:
                 found |= rows.rows
         return found

@@ -167,6 +167,18 @@ def test_labels_that_lie_between_whole_numbers_are_refused(make, pair):
         building.build(dataset, ["one"], roots=roots)
 
 
+def test_labels_that_are_too_large_to_be_counted_are_refused(make, pair):
+    names = {"truth": TRUTH | {"labels": {"18446744073709551615": "last"}}}
+    image = nibabel.Nifti1Image.from_bytes(gzip.decompress(pair["one-truth-fixed_labels.nii.gz"]))
+    far = np.where(np.asanyarray(image.dataobj) > 0, np.uint64(2**64 - 1), np.uint64(0))
+    file = gzip.compress(nibabel.Nifti1Image(far, image.affine, dtype=np.uint64).to_bytes())
+    dataset, roots = make(pair | {"one-truth-fixed_labels.nii.gz": file}, **names)
+    with pytest.raises(
+        InputError, match=r"truth/fixed_labels: holds the label 18446744073709551615; labels are counted"
+    ):
+        building.build(dataset, ["one"], roots=roots)
+
+
 def test_a_four_dimensional_file_of_one_volume_is_built_as_three(make, shared_case):
     path = shared_case("d11_4d.nii.gz")
     dataset, roots = make({"one-fixed.nii.gz": path, "one-moving.nii.gz": path})

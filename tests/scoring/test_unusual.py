@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
+import numpy as np
 import pytest
 
-from fidopt import corpus, resources
+from fidopt import corpus, resources, results
+from fidopt.errors import InputError
+from fidopt.scoring.evaluation import score_case
 from fidopt.scoring.output_submission import Outputs
-from tests.scoring.made import boxes, describe, store, write_output
+from fidopt.scoring.unregistered import Unregistered
+from tests.scoring.made import GRID, boxes, describe, store, write_output
 
 pytest.importorskip("konfai", reason="KonfAI is not installed")
 
@@ -30,3 +36,43 @@ def test_a_structure_has_its_value_whatever_the_order_of_the_descriptors_labels(
     assert row.labels["hd95"] == {"2": pytest.approx(1.0), "10": 0.0}
     counts = {metric: value for metric, value in row.metrics.items() if metric.startswith("structures")}
     assert counts == {"structures": 2, "structures_produced": 2, "structures_invented": 0}
+
+
+def test_a_case_whose_label_maps_hold_no_integers_is_to_be_built_again(make_case, grids, truth):
+    fixed, moving = (truth(grid, np.zeros(3)) == 1 for grid in grids())
+    case = make_case(maps={"fixed_labels": fixed, "moving_labels": moving.astype(np.float32)})
+    with pytest.raises(
+        InputError, match=r"moving_labels\.ome\.zarr: .* holds integers, got float32; build the case again"
+    ):
+        score_case(case, None)
+
+
+@pytest.mark.parametrize("task", ["segmentation", "synthesis"])
+def test_a_truth_that_is_no_number_somewhere_is_the_case_s_fault(tmp_path, task):
+    describe(tmp_path / "share", task)
+    voxels = np.ones(GRID.shape, np.float32)
+    output = write_output(tmp_path / "outputs" / "one", voxels if task == "synthesis" else voxels.astype(np.uint8))
+    voxels[0, 0, 0] = np.nan
+    name = "target" if task == "synthesis" else "labels"
+    store(tmp_path / "corpus" / "made" / "one" / "truth" / f"{name}.ome.zarr", voxels)
+    roots = resources.roots(share=tmp_path / "share", corpus=tmp_path / "corpus", results=tmp_path / "results")
+    dataset = corpus.dataset("made", roots)
+    with pytest.raises(InputError, match=rf"{re.escape(name)}\.ome\.zarr: .*; build the case again"):
+        Outputs(dataset, roots).score(corpus.case(dataset, "one", roots), output)
+
+
+def test_rows_of_identity_that_were_cut_short_stop_nobody_else(tmp_path):
+    digest = "sha256:" + "ab" * 32
+    line = results.Line(tmp_path, "there", "identity", "made")
+    results.add_row(line, "one", results.new_row({"tre": 2.0}), checksums=digest)
+    measured = []
+
+    def remark() -> str | None:
+        before = Unregistered(tmp_path, "made", digest)
+        return before.remark("it", "one", {"tre": 3.0}, measure=lambda: measured.append(1) or {"tre": 2.5})
+
+    assert "tre (3, not 2)" in remark()
+    assert measured == []
+    line.rows.write_bytes(line.rows.read_bytes()[:-20])
+    assert "tre (3, not 2.5)" in remark()
+    assert measured == [1]
