@@ -57,7 +57,7 @@ class _Pace:
     def note(self, done: int, written: int) -> None:
         """Take note of a step."""
         if self._first < 0:
-            self._first = done - 1
+            self._first = max(done - 1, 0)
         self._bytes += written
 
     def text(self, done: int, total: int) -> str:
@@ -68,8 +68,13 @@ class _Pace:
         rate = (done - self._first) / seconds
         words = []
         if self._bytes:
-            words += [f"{rate:.3g} shards/s", f"{self._bytes / seconds / 1e6:.3g} MB/s"]
+            words += [f"{_number(rate)} shards/s", f"{_number(self._bytes / seconds / 1e6)} MB/s"]
         return ", ".join([*words, f"{_duration((total - done) / rate)} left"])
+
+
+def _number(value: float) -> str:
+    """Return a rate in three digits, one that is next to nothing without an exponent."""
+    return "< 0.01" if value < 0.01 else f"{value:.3g}"
 
 
 def _duration(seconds: float) -> str:

@@ -110,7 +110,8 @@ def _parity(name: str | None, roots: Roots, *, csv: bool, json: bool) -> int:
     found, without = ([parity(name, roots)], []) if wanted == [name] and name else parities(wanted, roots)
     if not found:
         msg = f"there are no rows of identity on {', '.join(wanted) or 'any dataset that has an official_zero.json'} in"
-        raise UsageError(f"{msg} {roots.results}; write some: fidopt run identity DATASET")
+        msg = f"{msg} {roots.results}; write some: fidopt run identity DATASET, or, where it has no images,"
+        raise UsageError(f"{msg} fidopt score identity DATASET --fields DIR --voxels")
     for message in without:
         say(message)
     if json:

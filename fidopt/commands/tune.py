@@ -120,9 +120,9 @@ def _show(tuned: Tuned, write: str | None) -> None:
     show(f"{tuned.ran} run, {tuned.kept} had a row already, {tuned.failed} failed; rows in {tuned.folder}")
     if overall:
         best = tuned.comparison.best
-        show(
-            f"best by mean rank: {best.name}, of {len(overall)} settings; other cases will show less of the difference"
-        )
+        said = f"best by mean rank: {best.name}, of {len(overall)} settings"
+        held = best.name != tuned.settings[0].name and not best.same
+        show(said + ("; other cases will show less of the difference" if held else ""))
     if tuned.variant:
         show(f"written as {tuned.method.partition('@')[0]}@{write} into {tuned.variant}")
     elif write is not None:
@@ -132,27 +132,35 @@ def _show(tuned: Tuned, write: str | None) -> None:
 def _of_dataset(tuned: Tuned, result: DatasetResult) -> Folded:
     from fidopt.leaderboard.folding import Folded
     from fidopt.leaderboard.lines import COLUMNS, is_higher_better
+    from fidopt.leaderboard.titles import title as titled
 
     others = [m for m in COLUMNS if m != result.metric and any(m in one.means for one in result.settings)]
     wanted = "higher" if is_higher_better(result.metric) else "lower"
-    heads = ["setting", result.metric, "difference", "95 %", "better", "worse", "p", *others, "time, s", "failed"]
+    measure, *beside = (titled(metric, result.unit) for metric in (result.metric, *others))
+    heads = ["setting", measure, "difference", "95 %", "better", "worse", "p", *beside, "time s", "failed"]
     ranks = {one.name: one.rank for one in tuned.comparison.overall}
     ordered = sorted(result.settings, key=lambda one: ranks[one.name])
     count = len(result.cases)
     title = f"{tuned.method} on {count} development case{'s' * (count != 1)} of {result.dataset}"
-    caption = f"{wanted} {result.metric} is better; difference and 95 % t interval against the defaults, case by case"
+    caption = f"{wanted} {measure} is better; difference and 95 % t interval against the defaults, case by case"
+    if any(one.failed for one in result.settings):
+        caption += "; a case that failed counts as if nothing had been done"
     return Folded(title, heads, [_row(one, result.metric, others) for one in ordered], caption=caption)
 
 
 def _row(one: SettingResult, metric: str, others: list[str]) -> list[str]:
-    held = one.against
+    from fidopt.leaderboard.titles import PERCENT
+
+    held, times = one.against, 100 if metric in PERCENT else 1
     if held is None:
         compared = ["-"] * 5
     else:
-        interval = "-" if held.low is None else f"{held.low:+.3g} to {held.high:+.3g}"
-        mean = "-" if held.difference is None else f"{held.difference:+.3g}"
+        ends = None if held.low is None or held.high is None else (times * held.low, times * held.high)
+        interval = "-" if ends is None else f"{ends[0]:+.3g} to {ends[1]:+.3g}"
+        mean = "-" if held.difference is None else f"{times * held.difference:+.3g}"
         compared = [mean, interval, str(held.better), str(held.worse), f"{held.p:.3g}"]
-    numbers = [f"{one.means[m]:.4g}" if m in one.means else "-" for m in (metric, *others)]
+    scaled = {m: value * (100 if m in PERCENT else 1) for m, value in one.means.items()}
+    numbers = [f"{scaled[m]:.4g}" if m in scaled else "-" for m in (metric, *others)]
     time = "-" if one.time_s is None else f"{one.time_s:.3g}"
     return [one.name, numbers[0], *compared, *numbers[1:], time, str(one.failed)]
 

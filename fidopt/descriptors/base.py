@@ -149,12 +149,27 @@ def load(model: type[D], path: Path, *, also: Check | None = None) -> D:
     DescriptorError
         With every problem of the file, each as ``FILE: KEY: must be ..., got ...``.
     """
-    where = shown(path)
+    return parse(model, text_of(path), where=shown(path), also=also)
+
+
+def text_of(path: Path) -> str:
+    """Return the text of a descriptor's file.
+
+    Raises
+    ------
+    DescriptorError
+        When there is none, it is a folder, or it is not UTF-8.
+    """
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise DescriptorError([f"{where}: cannot be read as UTF-8 text: {error}"]) from error
-    return parse(model, text, where=where, also=also)
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        why = f"cannot be read as UTF-8 text: {error}"
+        raise DescriptorError([f"{shown(path)}: {why}"]) from error
+    except FileNotFoundError as error:
+        raise DescriptorError([f"{shown(path)}: there is no such file"]) from error
+    except OSError as error:
+        why = "is a folder, where a file is expected" if path.is_dir() else f"cannot be read: {error.strerror}"
+        raise DescriptorError([f"{shown(path)}: {why}"]) from error
 
 
 def parse(model: type[D], text: str, *, where: str, also: Check | None = None) -> D:

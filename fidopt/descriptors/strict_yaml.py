@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import yaml
 
-from fidopt.descriptors.base import Descriptor, parse, shown
+from fidopt.descriptors.base import Descriptor, parse, shown, text_of
 from fidopt.errors import DescriptorError
 
 D = TypeVar("D", bound=Descriptor)
@@ -35,11 +35,7 @@ def read_yaml(path: Path) -> tuple[dict[str, Any], list[str]]:
         When it cannot be read, or is not YAML of one mapping.
     """
     where = shown(path)
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise DescriptorError([f"{where}: cannot be read as UTF-8 text: {error}"]) from error
-    loader = _Loader(text)
+    loader = _Loader(text_of(path))
     try:
         document = loader.get_single_data()
     except (yaml.YAMLError, ValueError, RecursionError) as error:
@@ -47,7 +43,8 @@ def read_yaml(path: Path) -> tuple[dict[str, Any], list[str]]:
     finally:
         loader.dispose()
     if not isinstance(document, dict):
-        raise DescriptorError([f"{where}: must be a mapping of keys to values, got {type(document).__name__}"])
+        got = "nothing" if document is None else type(document).__name__
+        raise DescriptorError([f"{where}: must be a mapping of keys to values, got {got}"])
     return document, [f"{where}: {problem}" for problem in loader.twice]
 
 

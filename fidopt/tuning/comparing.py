@@ -75,8 +75,9 @@ class DatasetResult:
 
     Parameters
     ----------
-    dataset, metric
-        Its name, and its main measure: the first that the protocol compares neighbouring lines on.
+    dataset, metric, unit
+        Its name, its main measure, the first that the protocol compares neighbouring lines on, and the unit of its
+        distances.
     cases
         The development cases.
     settings
@@ -85,6 +86,7 @@ class DatasetResult:
 
     dataset: str
     metric: str
+    unit: str
     cases: tuple[str, ...]
     settings: tuple[SettingResult, ...]
 
@@ -104,7 +106,7 @@ class Overall:
     failed
         Cases that failed, of all datasets.
     same
-        Whether every value is that of the defaults, to the last digit.
+        Whether every value is that of the defaults, to the last digit, and not because every case failed.
     """
 
     name: str
@@ -160,6 +162,7 @@ def _of_dataset(names: Sequence[str], dataset: Dataset, cases: Sequence[str], ro
     return DatasetResult(
         dataset.name,
         metric,
+        dataset.unit,
         tuple(cases),
         tuple(
             _result(name, metric, [rows[name, dataset.name, case] for case in cases], values, names[0])
@@ -226,12 +229,15 @@ def _ranks(names: Sequence[str], result: DatasetResult) -> dict[str, float]:
 def _overall(name: str, results: Sequence[DatasetResult], ranks: Sequence[Mapping[str, float]]) -> Overall:
     mine = [one for result in results for one in result.settings if one.name == name]
     held = [one.against for one in mine if one.against is not None]
+    failed = sum(one.failed for one in mine)
     return Overall(
         name,
         sum(one[name] for one in ranks) / len(ranks),
         sum(one.better for one in held),
         sum(one.worse for one in held),
         sum(one.equal for one in held),
-        sum(one.failed for one in mine),
-        same=bool(held) and all(not any(one.cases.values()) for one in held),
+        failed,
+        same=bool(held)
+        and failed < sum(len(one.cases) for one in results)
+        and all(not any(one.cases.values()) for one in held),
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from fidopt.descriptors.tuning import TunedRow
 from fidopt.errors import DescriptorError
 from fidopt.images.atomic import written_whole
 from fidopt.resources import Roots
+from fidopt.runner.methods import folder_digest
 from fidopt.tuning.settings import Setting
 
 #: Files of a method's folder that no run depends on; its descriptor's part, the version, is a row's own.
@@ -88,12 +88,7 @@ class Place:
 
 def code_of(folder: Path) -> str:
     """Return the digest of the files of a method's folder that its runs depend on, whatever its descriptor says."""
-    digest = hashlib.sha256()
-    for path in sorted(p for p in folder.rglob("*") if p.is_file() and "__pycache__" not in p.parts):
-        name = path.relative_to(folder).as_posix()
-        if name not in _ASIDE and not path.name.startswith("."):
-            digest.update(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {name}\n".encode())
-    return f"sha256:{digest.hexdigest()}"
+    return folder_digest(folder, aside=_ASIDE)
 
 
 def files_of(case: Case, roots: Roots) -> str:

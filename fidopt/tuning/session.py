@@ -16,7 +16,7 @@ from fidopt.descriptors.rows import Row
 from fidopt.errors import UsageError
 from fidopt.resources import Roots
 from fidopt.runner import environment, methods
-from fidopt.runner.case import Order
+from fidopt.runner.case import Order, said_of
 from fidopt.runner.methods import Chosen
 from fidopt.runner.session import threads_for
 from fidopt.scoring.evaluator import require_konfai
@@ -128,9 +128,8 @@ def tune(
             rows[job.place.key] = row
             tuned.ran += 1
             if row.error:
-                say(
-                    f"{_said(job.place.case)}: {job.place.setting.name}: failed ({row.error.stage}): {row.error.reason}"
-                )
+                why = f"failed ({row.error.stage}): {said_of(row.error)}"
+                say(f"{_said(job.place.case)}: {job.place.setting.name}: {why}")
             progress(tuned.ran, len(todo))
 
         with workers(client, memory_bytes=memory_bytes) as at:

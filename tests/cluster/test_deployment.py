@@ -60,7 +60,7 @@ def test_every_problem_of_a_file_is_said_with_its_key(problems):
         ("workers: 2\n", "kind: is missing; must be one of local, ssh, slurm, kubernetes, address"),
         ("kind: pbs\n", "kind: is 'pbs'; must be one of"),
         ("- local\n", "must be a mapping of keys to values, got list"),
-        ("", "must be a mapping of keys to values, got NoneType"),
+        ("", "must be a mapping of keys to values, got nothing"),
         ("kind: local\nmemory: &a 2GiB\n", "line 2 has an anchor, an alias or a tag"),
         ("kind: local\nmemory: !!python/name:os.system\n", "line 2 has an anchor, an alias or a tag"),
         ("kind: local\n1: 2\n", "line 2 has a key that is not a text"),

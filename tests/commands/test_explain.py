@@ -130,6 +130,9 @@ def test_tables_say_the_same_in_words(world, capsys):
     out = capsys.readouterr().out
     assert out.startswith("demons on made/one (host)\n")
     assert "7 heart" in out
+    # Each of the two says of what it is: a narrow terminal has them in different tables.
+    assert "unregistered Dice" in out
+    assert "unregistered HD95 mm" in out
     assert "the 2 worst of 3" in out
     assert "2 of 3 landmarks are farther from their place than before" in out
     assert ", ".join(f"{v:.2f}" for v in FIXED[1]) in out
@@ -256,6 +259,15 @@ def test_a_picture_shows_bars_and_where_it_lies(world, capsys, built):
     assert place.read_bytes() == again
 
 
+def test_the_picture_of_the_unregistered_pair_holds_it_against_nothing(world, capsys):
+    world.row("identity", **BEFORE)
+    world.build()
+    place = world.folder / "why.png"
+    assert main(["explain", "identity", "made", "one", "--picture", str(place)]) == 0
+    capsys.readouterr()
+    assert not (iio.imread(place) == np.array(TRUE, np.uint8)).all(axis=-1).any()
+
+
 def test_other_landmarks_than_were_scored_are_refused(world, capsys):
     world.row(**NOW | {"landmarks": {"tre": (1.0, 2.0)}})
     world.build()
@@ -269,7 +281,8 @@ def test_other_landmarks_than_were_scored_are_refused(world, capsys):
         (["demons", "made"], "made has 2 cases; name the one to explain: one, two"),
         (["demons", "made", "three"], "made has no case 'three'"),
         (["demons", "made", "two"], "demons has no row of made/two on host; it has one of: one"),
-        (["nobody", "made", "one"], "there are no rows of nobody on made, only of demons"),
+        (["nobody", "made", "one"], "/results, only of demons; write some: fidopt run nobody made"),
+        (["demons", "made", "one", "--results", "none"], "no rows of demons on made in none nor of another method;"),
         (["demons", "made", "one", "--machine", "mars"], "no rows from the machine mars"),
         (["demons", "nowhere", "one"], "nowhere"),
         (["demons", "made", "one", "--most", "0"], "--most"),

@@ -25,6 +25,22 @@ def test_a_line_now_and_then_says_how_far_how_fast_and_how_long(clock, capsys):
     ]
 
 
+def test_the_first_step_gives_no_time_before_it_is_done_and_counts_once(clock, capsys):
+    with output.progress("building") as report:
+        clock[0] += 10
+        report(0, 4)
+        clock[0] += 10
+        report(1, 4)
+    assert capsys.readouterr().err.splitlines() == ["building: 0 of 4", "building: 1 of 4, 60 s left"]
+
+
+def test_a_rate_has_no_exponent(clock, capsys):
+    with output.progress("warping a") as report:
+        clock[0] += 200
+        report(1, 3, 1000)
+    assert capsys.readouterr().err == "warping a: 1 of 3, < 0.01 shards/s, < 0.01 MB/s, 7 min left\n"
+
+
 def test_steps_that_write_nothing_are_not_called_shards(clock, capsys):
     with output.progress("building") as report:
         clock[0] += 7200

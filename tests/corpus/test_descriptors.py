@@ -211,8 +211,14 @@ def test_a_descriptor_does_not_change_after_reading(sound):
 def test_a_file_that_is_absent_or_binary_is_one_sentence(tmp_path):
     binary = tmp_path / "checksums.json"
     binary.write_bytes(b"\xff\xfe\x00")
-    for path in (binary, tmp_path / "absent.json"):
-        with pytest.raises(DescriptorError, match="cannot be read as UTF-8 text"):
+    absent = tmp_path / "absent.json"
+    wrong = {
+        binary: "checksums.json: cannot be read as UTF-8 text: ",
+        absent: "absent.json: there is no such file$",
+        tmp_path: ": is a folder, where a file is expected$",
+    }
+    for path, said in wrong.items():
+        with pytest.raises(DescriptorError, match=said):
             load(Checksums, path)
 
 

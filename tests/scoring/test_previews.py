@@ -98,6 +98,18 @@ def test_folds_are_marked_and_counted(make_case, grids, tmp_path):
     assert pixels(picture, FOLD, legend=110) > 100
 
 
+def test_without_folds_the_determinant_is_shown_where_the_labels_are(make_case, grids, tmp_path):
+    grid = grids(3)[0]
+    case = make_case()
+    # The corner of the image, where no label lies, shrinks most.
+    vectors = np.zeros((3, *grid.shape), np.float32)
+    vectors[0, 0, 0, 0] = 0.4 * grid.spacing[-1]
+    draw(case, DisplacementField(grid, vectors), tmp_path / "field")
+    picture = drawn(tmp_path / "field")["jacobian"]
+    assert pixels(picture, FOLD, legend=110) == 0
+    assert pixels(picture, (90, 90, 90), legend=110) > 100
+
+
 def test_a_field_too_large_for_a_picture_is_read_at_every_second_voxel(make_case, grids, tmp_path, monkeypatch):
     monkeypatch.setattr(registration, "FIELD_VOXELS", 1000)
     grid = grids(3)[0]

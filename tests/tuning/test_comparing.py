@@ -72,6 +72,14 @@ def test_an_unranked_metric_is_no_main_measure_and_what_has_none_is_left_out():
     assert compare(["defaults", "a"], cases, found).overall == ()
 
 
+def test_settings_whose_every_case_failed_are_not_called_the_same():
+    found = rows("toy", "tre", defaults=[2.0, 3.0], a=[2.0, 3.0])
+    broke = {"error": Failure(stage="run", reason="it broke")}
+    found = {key: row.model_copy(update=broke) for key, row in found.items()}
+    done = compare(["defaults", "a"], {"toy": (dataset(), ["c0", "c1"])}, found)
+    assert [(one.same, one.failed) for one in done.overall] == [(False, 2), (False, 2)]
+
+
 def test_settings_that_change_nothing_are_called_the_same_and_failures_are_counted():
     found = rows("toy", "tre", defaults=[2.0, 3.0], a=[2.0, 3.0], b=[2.0, 3.5])
     failed = found["b", "toy", "c1"]

@@ -129,8 +129,12 @@ def test_a_person_gets_a_table_and_where_the_rows_are(here, capsys):
     words = ["tune", "little", "hippocampus", CASES[0], "--settings", "grid.yml", "--machine", "here"]
     assert main(words) == 0
     captured = capsys.readouterr()
-    for said in ("little on 1 development case of hippocampus_mr", "higher dice is better", "iterations=40", "3 run"):
+    for said in ("little on 1 development case of hippocampus_mr", "higher Dice is better", "iterations=40", "3 run"):
         assert said in captured.out
+    for head in ("HD95 mm", "SDlogJ", "folds %", "time s"):
+        assert head in captured.out
+    assert "best by mean rank: iterations=40, of 3 settings; other cases will show less" in captured.out
+    assert "failed counts" not in captured.out
     assert "iterations=1 gives what the defaults give" in captured.err
     assert f"rows in {here / 'tuning' / 'here' / 'little'}" in captured.out
 
@@ -145,8 +149,15 @@ def test_no_variant_is_written_where_the_defaults_are_not_beaten(here, capsys):
 def test_a_failure_is_a_row_and_runs_again_when_asked(here, capsys):
     broken = 'import os, sys; sys.exit("broken" if "40" in os.environ["FIDOPT_SETTINGS"] else 0)\n'
     (here / "share" / "methods" / "little" / "run.py").write_text(broken + DEMONS.replace("40", "41"))
+    assert main(["tune", "little", "hippocampus", CASES[0], "--settings", "grid.yml", "--machine", "here"]) == 0
+    captured = capsys.readouterr()
+    assert "iterations=40: failed (run): run.sh ended with exit code 1; the last it printed: broken" in captured.err
+    # Nothing is known of settings whose every case failed, nor does the best of them promise anything.
+    assert "gives what the defaults give" not in captured.err
+    assert "a case that failed counts as if nothing had been done" in captured.out
+    assert "best by mean rank: defaults, of 3 settings\n" in captured.out
     found = tune(capsys, CASES[0], "--settings", "grid.yml")
-    assert found["failed"] == 3  # what ended well wrote no field
+    assert (found["ran"], found["failed"]) == (0, 3)  # what ended well wrote no field
     assert tune(capsys, CASES[0], "--settings", "grid.yml")["ran"] == 0
     assert tune(capsys, CASES[0], "--settings", "grid.yml", "--again", "failed")["ran"] == 3
 

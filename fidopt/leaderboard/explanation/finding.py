@@ -63,7 +63,7 @@ def find(method: str, dataset_name: str, case: str | None = None, *, roots: Root
     dataset = corpus.filled(corpus.dataset(dataset_name, roots))
     name = _case(dataset, case)
     known = list(results.lines(roots, dataset.name))
-    rows = _chosen([one for one in known if one.method == method], method, dataset, machine, known)
+    rows = _chosen([one for one in known if one.method == method], method, dataset, machine, known=known, roots=roots)
     if name not in rows.rows:
         there = ", ".join(rows.rows) or "none"
         msg = f"{method} has no row of {dataset.name}/{name} on {rows.machine}; it has one of: {there}; run it: "
@@ -82,13 +82,16 @@ def _case(dataset: Dataset, case: str | None) -> str:
     return name
 
 
-def _chosen(mine: list[Rows], method: str, dataset: Dataset, machine: str | None, known: list[Rows]) -> Rows:
+def _chosen(
+    mine: list[Rows], method: str, dataset: Dataset, machine: str | None, *, known: list[Rows], roots: Roots
+) -> Rows:
     there = [one for one in mine if machine in {None, one.machine}]
     if len(there) == 1:
         return there[0]
     if not mine:
-        others = ", ".join(sorted({one.method for one in known})) or "no method"
-        msg = f"there are no rows of {method} on {dataset.name}, only of {others}; write some: fidopt run"
+        others = ", ".join(sorted({one.method for one in known}))
+        only = f", only of {others}" if others else " nor of another method"
+        msg = f"there are no rows of {method} on {dataset.name} in {roots.results}{only}; write some: fidopt run"
         raise UsageError(f"{msg} {method} {dataset.name}")
     machines = ", ".join(one.machine for one in mine)
     said = f"has no rows from the machine {machine}" if machine else "was measured on several machines"

@@ -31,6 +31,7 @@ from fidopt.images.preview import (
 from fidopt.leaderboard.explanation.finding import Found
 from fidopt.leaderboard.explanation.kinds import Explanation, LabelCost, LandmarkCost, RegionCost
 from fidopt.leaderboard.explanation.tables import headline, label_text
+from fidopt.leaderboard.lines import UNREGISTERED
 from fidopt.runner.previews.ground import Ground
 from fidopt.runner.previews.landmarks import middle
 
@@ -132,7 +133,9 @@ def _charts(explained: Explanation) -> Iterator[tuple[str, list[Bar], float | No
     for name in dict.fromkeys(cost.set for cost in explained.landmarks):
         points = [cost for cost in explained.landmarks if cost.set == name]
         said = f"error by landmark{f' of {name}' if name else ''}, {explained.unit}, the worst first{_of(len(points))}"
-        yield said, [_landmark_bar(cost) for cost in points[:BARS]], None
+        # The unregistered pair is not held against itself.
+        compared = explained.method != UNREGISTERED
+        yield said, [_landmark_bar(cost, compared=compared) for cost in points[:BARS]], None
     if explained.regions:
         yield "mean absolute error by region", [_region_bar(cost) for cost in explained.regions], None
 
@@ -147,8 +150,9 @@ def _label_bar(cost: LabelCost) -> Bar:
     return Bar(label_text(cost), cost.dice, cost.dice_before, ", ".join([*told, *filter(None, [cost.state])]))
 
 
-def _landmark_bar(cost: LandmarkCost) -> Bar:
-    return Bar(f"no. {cost.number}", cost.error, cost.before, "-" if cost.error is None else f"{cost.error:.3g}")
+def _landmark_bar(cost: LandmarkCost, *, compared: bool) -> Bar:
+    text = "-" if cost.error is None else f"{cost.error:.3g}"
+    return Bar(f"no. {cost.number}", cost.error, cost.before if compared else None, text)
 
 
 def _region_bar(cost: RegionCost) -> Bar:

@@ -66,12 +66,12 @@ def _labels(explained: Explanation, name: str) -> Folded:
     unit = explained.unit
     columns: dict[str, list[str]] = {"Dice": [_number(cost.dice) for cost in costs]}
     if any(cost.dice_before is not None for cost in costs):
-        columns["unregistered"] = [_number(cost.dice_before) for cost in costs]
+        columns["unregistered Dice"] = [_number(cost.dice_before) for cost in costs]
     if any(cost.surface_dice is not None for cost in costs):
         columns["surface Dice"] = [_number(cost.surface_dice) for cost in costs]
     columns[f"HD95 {unit}"] = [_number(cost.hd95) for cost in costs]
     if any(cost.hd95_before is not None for cost in costs):
-        columns[f"unregistered {unit}"] = [_number(cost.hd95_before) for cost in costs]
+        columns[f"unregistered HD95 {unit}"] = [_number(cost.hd95_before) for cost in costs]
     columns["costs"] = [_number(cost.cost) for cost in costs]
     columns["share %"] = [_number(cost.share, 100) for cost in costs]
     if any(cost.state for cost in costs):

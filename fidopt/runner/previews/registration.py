@@ -135,9 +135,12 @@ def _jacobian(scene: Scene, field: DisplacementField) -> Picture:
     vectors, grid, step = _thinned(field)
     found = determinant(vectors, grid)
     folds = found <= 0
-    at = fullest(folds) if folds.any() else fullest(np.abs(np.log(np.maximum(found, 1e-3))))
-    where = views(grid, at=at, side=SIDE[grid.ndim])
     outlined = next(iter(scene.labels.values()), None) if grid.matches(scene.grid) else None
+    weights = folds if folds.any() else np.abs(np.log(np.maximum(found, 1e-3)))
+    # Without a fold, what the field does to the background is of no interest beside what it does to the labels.
+    if outlined is not None and not folds.any():
+        weights = np.where(outlined.values != 0, weights, 0)
+    where = views(grid, at=fullest(weights), side=SIDE[grid.ndim])
     row = []
     for view in where:
         plane = DETERMINANT.colours(view.cut(found, smooth=False)[..., 0])
