@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from fidopt.descriptors.verdicts import Checked, RealVerdict, Verdict, Verdicts
 from fidopt.errors import UsageError
 from fidopt.images.atomic import written_whole
 from fidopt.resources import packaged_share
-from fidopt.runner.methods import Chosen
+from fidopt.runner.methods import Chosen, folder_digest
 
 #: The file's name in a method's folder.
 FILE = "check.json"
@@ -26,12 +25,7 @@ _ASIDE = (FILE, "NOTES.md")
 
 def made_from(folder: Path) -> str:
     """Return the digest of what a method's runs depend on: every file of its folder but its notes and verdicts."""
-    digest = hashlib.sha256()
-    for path in sorted(p for p in folder.rglob("*") if p.is_file() and "__pycache__" not in p.parts):
-        name = path.relative_to(folder).as_posix()
-        if name not in _ASIDE and not path.name.startswith("."):
-            digest.update(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {name}\n".encode())
-    return f"sha256:{digest.hexdigest()}"
+    return folder_digest(folder, aside=_ASIDE)
 
 
 def refuse_packaged(chosen: Chosen) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Container
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -90,3 +92,13 @@ def refuse_unfit(chosen: Chosen, dataset: Dataset) -> None:
     if dataset.registration == "rigid" and not method.rigid:
         msg = f"{method.name} has no rigid stage of its own; {dataset.name} is registered rigidly"
         raise UsageError(msg)
+
+
+def folder_digest(folder: Path, *, aside: Container[str]) -> str:
+    """Return the digest of the files of a method's folder, hidden ones and those named ``aside`` left out."""
+    digest = hashlib.sha256()
+    for path in sorted(p for p in folder.rglob("*") if p.is_file() and "__pycache__" not in p.parts):
+        name = path.relative_to(folder).as_posix()
+        if name not in aside and not path.name.startswith("."):
+            digest.update(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {name}\n".encode())
+    return f"sha256:{digest.hexdigest()}"
