@@ -92,10 +92,12 @@ def _in_processes(
     threads = max(1, int(CPU_COUNT) // processes)
     # A fork would take the threads' locks along, and torch's.
     pool = ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"), _prepare, (threads,))
+    done = False
     try:
         todo = {pool.submit(task, item): first + k for k, item in enumerate(items[first:])}
         for future in as_completed(todo):
             yield todo[future], future.result()
+        done = True
     except BrokenProcessPool as error:
         msg = (
             "a process that scored a case was ended from outside, for its memory perhaps; what was scored is kept: "
@@ -103,7 +105,8 @@ def _in_processes(
         )
         raise FidoptError(msg) from error
     finally:
-        for process in set(multiprocessing.active_children()) - before:
+        # One that has done its work ends by itself, and gives back its semaphores, of which Python would warn.
+        for process in set() if done else set(multiprocessing.active_children()) - before:
             process.terminate()
         pool.shutdown(cancel_futures=True)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -30,6 +32,14 @@ def squared(number: int) -> tuple[int, int]:
     return number * number, os.getpid()
 
 
+LOCKS = []
+
+
+def locked(number: int) -> int:
+    LOCKS.append(multiprocessing.get_context("spawn").RLock())  # as torch, dask and tqdm make theirs
+    return number
+
+
 @pytest.fixture
 def eager(monkeypatch):
     """Have processes started however little there is to do."""
@@ -48,6 +58,18 @@ def test_long_work_is_shared_by_several_processes(eager):
     assert found[0][1] == os.getpid()
     assert os.getpid() not in {pid for _, pid in list(found.values())[1:]}
     assert not multiprocessing.active_children()
+
+
+def test_processes_that_have_done_their_work_leave_no_word_behind():
+    script = (
+        "from fidopt.scoring import side_by_side as module\n"
+        "from tests.scoring.test_side_by_side import locked\n"
+        "module.STARTING_S = -1e9\n"
+        "print(sorted(module.side_by_side(locked, [1, 2, 3], processes=2)))\n"
+    )
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert run.stdout == "[(0, 1), (1, 2), (2, 3)]\n"
+    assert run.stderr == ""
 
 
 @pytest.mark.parametrize(
