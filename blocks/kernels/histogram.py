@@ -63,9 +63,9 @@ def partial(values: npt.NDArray[np.generic], *, low: float, high: float, bins: i
     counts
         (bins,) int64, as ``numpy.histogram`` counts them; histograms of blocks are added with ``+``.
     """
-    edges = np.linspace(low, high, bins + 1)
     counts = np.zeros(bins, dtype=np.int64)
     if high > low:
+        edges = np.linspace(low, high, bins + 1)
         flat = values.ravel()
         for start in range(0, flat.size, _PIECE):
             _count(flat[start : start + _PIECE].astype(np.float64), edges, bins / (high - low), counts)

@@ -137,11 +137,17 @@ class Case:
         return {mask: path for mask, path in stores.items() if path.is_dir()}
 
     def label_sets(self) -> dict[str, Pair]:
-        """Return the scored label maps: set -> (fixed, moving); the first set, which may be ranked, is ``""``."""
+        """Return the scored label maps: set -> (fixed, moving); the first set, which may be ranked, is ``""``.
+
+        Raises
+        ------
+        MissingError
+            When a set has one side alone, which no build leaves.
+        """
         return dict(self._pairs("labels", ".ome.zarr"))
 
     def landmark_sets(self) -> dict[str, Pair]:
-        """Return the landmarks: set -> (fixed, moving) CSV files; the first set, which may be ranked, is ``""``."""
+        """Return the landmarks: set -> (fixed, moving) CSV files, the sets as in :meth:`label_sets`. Raises as it."""
         return dict(self._pairs("landmarks", ".csv"))
 
     def ignore(self) -> dict[str, Path]:
@@ -179,9 +185,11 @@ class Case:
         raise MissingError(msg)
 
     def _pairs(self, what: str, suffix: str) -> Iterator[tuple[str, Pair]]:
-        start = f"fixed_{what}"
-        for fixed in sorted(self.truth.glob(f"{start}*{suffix}"), key=lambda path: path.name.removesuffix(suffix)):
-            rest = fixed.name[len(start) : -len(suffix)]
-            moving = self.truth / f"moving_{what}{rest}{suffix}"
-            if rest[:1] in {"", "_"} and moving.exists():
-                yield rest[1:], (fixed, moving)
+        both = [*self.truth.glob(f"fixed_{what}*{suffix}"), *self.truth.glob(f"moving_{what}*{suffix}")]
+        names = {path.name.split(f"_{what}", 1)[1].removesuffix(suffix) for path in both}
+        for rest in sorted(name for name in names if name[:1] in {"", "_"}):
+            fixed, moving = (self.truth / f"{side}_{what}{rest}{suffix}" for side in ("fixed", "moving"))
+            if absent := [path for path in (fixed, moving) if not path.exists()]:
+                msg = f"{absent[0]} is absent, and what is scored needs both sides; build the case again: fidopt build"
+                raise MissingError(f"{msg} {self.dataset.name} {self.name}")
+            yield rest[1:], (fixed, moving)

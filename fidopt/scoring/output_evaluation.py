@@ -20,6 +20,7 @@ from blocks.kernels.histogram import grey
 from fidopt.corpus import Case
 from fidopt.descriptors.dataset import Dataset
 from fidopt.errors import InputError, UsageError
+from fidopt.images.lost import refuse_lost
 from fidopt.resources import packaged_share
 from fidopt.scoring.anatomy import Anatomy
 from fidopt.scoring.evaluation import Scores, read_scores
@@ -163,6 +164,7 @@ def _groups(
     if case.dataset.task == "segmentation":
         refuse_unwhole(open_image(truth), truth)
         return {"OutputLabels": output.image, "TruthLabels": truth}
+    refuse_lost(str(truth))
     if not np.isfinite(_voxels(truth, client)).all():
         msg = f"{truth}: the real image is not finite everywhere, and errors are averaged over it; build the case again"
         raise InputError(msg)

@@ -25,6 +25,7 @@ from blocks.transforms import DisplacementField
 from fidopt.corpus import Case
 from fidopt.errors import InputError
 from fidopt.images.landmarks import read_landmark_pair
+from fidopt.images.lost import refuse_lost
 from fidopt.scoring.levels import at_level, labels_level
 from fidopt.scoring.regularity import Question, table
 
@@ -35,7 +36,8 @@ UNITS = frozenset({"px", "mm"})
 
 
 def refuse_unwhole(labels: xr.DataArray, store: Path) -> None:
-    """Refuse a store of a case's label map that holds no integers: no build writes one. Raises InputError."""
+    """Refuse a store of a case's label map that lost a shard or holds no integers. Raises InputError."""
+    refuse_lost(str(store))
     if labels.dtype.kind not in "bui":
         msg = f"{store}: a label map of a case holds integers, got {labels.dtype}; build the case again"
         raise InputError(msg)

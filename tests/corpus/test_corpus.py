@@ -51,7 +51,7 @@ def test_a_cases_sets_are_named_after_their_files(make):
     stores = [
         f"{name}.ome.zarr" for name in ("fixed", "moving", "fixed_mask", "moving_mask", "truth/moving_ignore",
                                         "truth/fixed_labels", "truth/moving_labels", "truth/fixed_labels_tumours",
-                                        "truth/moving_labels_tumours", "truth/fixed_labels_alone")
+                                        "truth/moving_labels_tumours")
     ]  # fmt: skip
     points = [f"truth/{side}_landmarks{name}.csv" for side in ("fixed", "moving") for name in ("", "_keypoints")]
     case = case_of(dataset, roots, *stores, *points)
@@ -62,6 +62,9 @@ def test_a_cases_sets_are_named_after_their_files(make):
     assert list(case.landmark_sets()) == ["", "keypoints"]
     assert case.landmark_sets()[""][0] == case.truth / "fixed_landmarks.csv"
     assert case.ignore() == {"moving": case.truth / "moving_ignore.ome.zarr"}
+    (case.truth / "fixed_labels_alone.ome.zarr").mkdir()
+    with pytest.raises(MissingError, match=r"moving_labels_alone\.ome\.zarr is absent, .*: fidopt build tiny one"):
+        case.label_sets()
 
 
 def test_a_case_without_images_is_refused_for_running_not_for_scoring(make):

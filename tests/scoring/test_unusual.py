@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import shutil
 
 import numpy as np
 import pytest
 
+import blocks
 from fidopt import corpus, resources, results
-from fidopt.errors import InputError
+from fidopt.errors import InputError, MissingError
 from fidopt.scoring.evaluation import score_case
 from fidopt.scoring.output_submission import Outputs
 from fidopt.scoring.unregistered import Unregistered
@@ -16,6 +18,7 @@ from tests.scoring.made import GRID, boxes, describe, store, write_output
 
 pytest.importorskip("konfai", reason="KonfAI is not installed")
 
+SIDES = ("fixed", "moving")
 BIG, SMALL = (slice(2, 8), slice(2, 9), slice(2, 8)), (slice(9, 12), slice(2, 6), slice(9, 13))
 
 
@@ -76,3 +79,31 @@ def test_rows_of_identity_that_were_cut_short_stop_nobody_else(tmp_path):
     line.rows.write_bytes(line.rows.read_bytes()[:-20])
     assert "tre (3, not 2.5)" in remark()
     assert measured == [1]
+
+
+@pytest.mark.parametrize("absent", ["fixed_labels.ome.zarr", "moving_labels.ome.zarr", "moving_landmarks_more.csv"])
+def test_a_truth_of_which_one_side_was_lost_is_not_scored_without_it(make_case, grids, absent):
+    points = {
+        f"{side}_landmarks{name}": grids()[0].world([[3.0, 4.0, 5.0]]) for side in SIDES for name in ("", "_more")
+    }
+    case = make_case(points=points)
+    path = case.truth / absent
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+    with pytest.raises(MissingError, match=rf"{absent} is absent, .*: fidopt build tiny case01"):
+        score_case(case, None)
+
+
+def test_a_label_map_that_lost_a_shard_is_not_scored_as_background(make_case):
+    case = make_case()
+    (case.truth / "moving_labels.ome.zarr" / "0" / "c" / "0" / "0" / "0").unlink()
+    with pytest.raises(InputError, match=r"moving_labels\.ome\.zarr: its shard file 0/c/0/0/0 is not there"):
+        score_case(case, None)
+
+
+def test_a_fixed_image_without_a_number_has_no_body_and_that_is_said(make_case, grids):
+    case, grid = make_case(2), grids(2)[0]
+    blocks.write_image(case.fixed, blocks.image_of(np.full(grid.shape, np.nan, np.float32), grid), overwrite=True)
+    scores = score_case(case, None)
+    assert scores.metrics["folds"] == 0.0
+    assert (scores.metrics["folds_body"], scores.metrics["sdlogj_body"]) == (None, None)
+    assert "foreground" in scores.reasons["folds_body"]
