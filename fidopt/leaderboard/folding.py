@@ -17,7 +17,7 @@ class Folded:
     Parameters
     ----------
     title, caption
-        What stands above and below it; wrapped where they are wider than the terminal.
+        What stands above and below it; wrapped where they are wider than the terminal. Without rows they stand alone.
     heads
         A text a column.
     rows
@@ -38,7 +38,7 @@ class Folded:
         from rich.text import Text
 
         yield Text(self.title, style="italic")
-        for columns in self._parts(options.max_width):
+        for columns in self._parts(options.max_width) if self.rows else ():
             table = Table()
             for column in columns:
                 table.add_column(Text(self.heads[column]), justify="left" if column < self.keys else "right")

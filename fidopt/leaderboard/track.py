@@ -160,7 +160,8 @@ def terminal(found: TrackBoard) -> Folded:
         for line in found.lines
     ]
     ranked = len(found.ranked_on)
-    caption = [f"Mean of the ranks on {ranked} dataset{'' if ranked == 1 else 's'}: {', '.join(found.ranked_on)}."]
+    said = "Mean of the ranks on" if rows else "No line is ranked on"
+    caption = [f"{said} {ranked} dataset{'' if ranked == 1 else 's'}: {', '.join(found.ranked_on)}."]
     caption += [f"{note[:1].upper()}{note[1:]}." for note in found.notes]
     return Folded(
         title=f"{found.title} (track {found.name})",

@@ -99,6 +99,10 @@ def test_a_track_is_who_is_ranked_on_all_its_datasets_and_their_boards(track, ro
     (line,) = document["track"]["lines"]
     assert (line["method"], line["rank"], line["place"], line["places"]) == ("demons", 1.0, 1, [1.0, 1.0])
     (rows / "results" / "host" / "demons" / "ears.json").unlink()
+    assert main(["table", "senses"]) == 0
+    out = capsys.readouterr().out
+    assert "No line is ranked on 2 datasets: ears, eyes." in out
+    assert "mean of the places" not in out
     assert main(["table", "senses", "--json"]) == 0
     track = json.loads(capsys.readouterr().out)["track"]
     assert track["lines"] == []

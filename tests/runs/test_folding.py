@@ -38,3 +38,9 @@ def test_what_fits_is_one_table_and_what_does_not_goes_on_beside_the_same_first_
     parts = printed(80).count("method-0")
     assert parts > 1
     assert printed(80).count("place") == parts
+
+
+def test_a_table_without_rows_is_what_stands_above_and_below_it():
+    stream = io.StringIO()
+    Console(file=stream, width=80).print(Folded("Numbers", ["place", "method"], [], caption="There are none."))
+    assert stream.getvalue() == "Numbers\nThere are none.\n"
