@@ -25,6 +25,8 @@ Floats = npt.NDArray[np.float64]
 
 #: The largest label that is counted.
 _MOST = int(np.iinfo(np.int64).max)
+#: Farthest that the cosine between two axes may be from 0: headers in text have four digits or more.
+_RIGHT_ANGLE = 1e-3
 #: Entries whose voxels are whole numbers that mean something.
 _LABELS = re.compile(r".*(mask|labels(_\w+)?|ignore)$")
 #: Label maps, and the set that one belongs to where it is not the first.
@@ -124,6 +126,9 @@ def _images_problems(contents: Contents, dataset: Dataset, *, voxels: bool) -> I
         if grid.ndim != dataset.dimension:
             yield f"{entry}: must have {dataset.dimension} dimensions as dataset.json says, got shape {grid.shape}"
             continue
+        angles = grid.direction_matrix.T @ grid.direction_matrix
+        if not np.allclose(angles, np.eye(grid.ndim), rtol=0, atol=_RIGHT_ANGLE):
+            yield f"{entry}: its axes are sheared, and distances are measured along axes at right angles; resample it"
         if voxels and is_labels(entry):
             yield from label_problems(entry, np.unique(np.asarray(image.values)), dataset)
         name = _beside(entry, contents, dataset)

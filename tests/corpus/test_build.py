@@ -8,6 +8,7 @@ import json
 import nibabel
 import numpy as np
 import pytest
+import SimpleITK as sitk  # noqa: N813 - the package's customary name
 
 from blocks import open_image
 from blocks.image import grid_of
@@ -176,6 +177,17 @@ def test_labels_that_are_too_large_to_be_counted_are_refused(make, pair):
     with pytest.raises(
         InputError, match=r"truth/fixed_labels: holds the label 18446744073709551615; labels are counted"
     ):
+        building.build(dataset, ["one"], roots=roots)
+
+
+def test_an_image_whose_axes_are_sheared_is_refused_at_build(make, tmp_path):
+    image = sitk.GetImageFromArray(np.arange(60, dtype=np.int16).reshape(3, 4, 5))
+    sitk.WriteImage(image, str(tmp_path / "a.mha"))
+    straight = (tmp_path / "a.mha").read_bytes()
+    sheared = straight.replace(b"TransformMatrix = 1 0 0 0 1 0", b"TransformMatrix = 1 0 0 0.4 1 0")
+    assert sheared != straight
+    dataset, roots = make({"one-fixed.mha": sheared, "one-moving.mha": straight})
+    with pytest.raises(InputError, match=r"fixed: its axes are sheared, .*; resample it"):
         building.build(dataset, ["one"], roots=roots)
 
 
