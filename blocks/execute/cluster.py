@@ -28,6 +28,8 @@ _ASKED_S = 2.0
 _SHORT_S, _MOST = 0.05, 64
 #: A task of more bytes is sent to the workers once, not with each shard.
 _SENT_ONCE = 1 << 16
+#: A field in memory travels with its graph, whatever its size: who reads the warning could do nothing about it.
+_UNWARNED = {"distributed.admin.large-graph-warning-threshold": "1PiB"}
 _TOPIC = "blocks-workers"
 
 _log = logging.getLogger(__name__)
@@ -39,7 +41,8 @@ def graph_on_cluster(work: Graph, count: Count, client: Any) -> None:  # noqa: A
 
     keys = list(work.shards)
     with _connected(client), _naming_deaths(client):
-        futures = client.get(optimize(work.graph, keys), keys, sync=False, retries=ATTEMPTS - 1)
+        with dask.config.set(_UNWARNED):
+            futures = client.get(optimize(work.graph, keys), keys, sync=False, retries=ATTEMPTS - 1)
         try:
             for future in as_completed(futures, loop=client.loop):
                 level, index = work.shards[future.key]
@@ -127,7 +130,7 @@ def _sent(task: Callable[[Index], int], client: Any) -> Any:  # noqa: ANN401
     """
     if len(pickle.dumps(task, protocol=5)) <= _SENT_ONCE:
         return None
-    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1PiB"}):
+    with dask.config.set(_UNWARNED):
         return client.submit(_itself, task, key=f"what-shards-share-{uuid4().hex}", pure=False)
 
 

@@ -46,6 +46,18 @@ def moving(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+def test_a_field_that_travels_with_its_graph_is_no_warning(
+    client: Any, tmp_path: Path, recwarn: pytest.WarningsRecorder
+):
+    grid = blocks.Grid.of((32, 32, 32))
+    field = blocks.DisplacementField(grid, np.random.default_rng(0).random((3, *grid.shape)).astype(np.float32))
+    image = blocks.image_of(np.zeros(grid.shape, np.uint8), grid)
+    # 384 KiB of field stand for the 10 MB and more that are warned of.
+    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "100KiB"}):
+        write_image(tmp_path / "a.ome.zarr", blocks.warp(image, field, image), client=client)
+    assert not [one for one in recwarn if "large graph" in str(one.message)]
+
+
 @pytest.mark.parametrize("wave", [4096, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_worker_killed_in_the_middle_of_a_warp_is_named_and_the_run_goes_on(
     client: Any,
