@@ -139,6 +139,18 @@ def test_tables_say_the_same_in_words(world, capsys):
     assert "SDlogJ" in out
 
 
+def test_landmarks_without_an_error_are_not_told_to_be_no_farther_than_before(world, capsys):
+    nan = float("nan")
+    nothing = {"landmarks": {"tre": (nan,) * len(FIXED)}, "metrics": {"tre": None}, "reasons": {"tre": "none is left"}}
+    world.row(**{**NOW, **nothing})
+    world.row("identity", **BEFORE)
+    world.build()
+    assert main(["explain", "demons", "made", "one"]) == 0
+    out = capsys.readouterr().out
+    assert "TRE: none is left" in out
+    assert "farther from their place" not in out
+
+
 def test_without_a_case_or_a_reference_the_numbers_stand_and_a_line_says_what_is_not_known(world, capsys):
     world.row(**NOW)
     document = explained(capsys, "demons", "made", "one")

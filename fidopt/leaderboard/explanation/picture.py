@@ -76,7 +76,9 @@ def _places(case: Case, explained: Explanation) -> Iterator[tuple[list[Panel], K
     if labels and labels[0].set in ground.labels:
         scale = rising(max(1 - cost.dice if cost.dice is not None else 0.0 for cost in labels))
         yield _label_planes(ground, labels, scale), Key(scale, "what a label's Dice lacks to 1")
-    landmarks = [cost for cost in explained.landmarks if cost.set == explained.landmarks[0].set and cost.position]
+    first = [cost for cost in explained.landmarks if cost.set == explained.landmarks[0].set and cost.position]
+    # One without an error would look like one without a fault.
+    landmarks = [cost for cost in first if cost.error is not None]
     if landmarks:
         scale = rising(max((cost.error or 0.0) for cost in landmarks))
         yield _landmark_planes(ground, landmarks, scale), Key(scale, f"landmark error, {explained.unit}")

@@ -52,7 +52,7 @@ def _metrics(metrics: Sequence[Change], unit: str) -> Folded:
         if compared:
             cells += [_number(one.unregistered, times), _signed(one.better, times)]
         rows.append(cells)
-    reasons = [f"{one.metric}: {one.reason}" for one in metrics if one.value is None and one.reason]
+    reasons = [f"{title(one.metric, '')}: {one.reason}" for one in metrics if one.value is None and one.reason]
     heads = ["metric", "value", *(["unregistered", "better by"] if compared else [])]
     return Folded("metrics", heads, rows, caption="\n".join(reasons))
 
@@ -99,9 +99,10 @@ def _landmarks(explained: Explanation, name: str, most: int) -> Folded:
         ]
     rows = [[number, *cells] for number, *cells in zip([str(c.number) for c in shown], *columns.values(), strict=True)]
     caption = [f"the {len(shown)} worst of {len(costs)}; share: of the sum of all errors"]
-    if compared:
-        worse = sum((less := _less(cost)) is not None and less < 0 for cost in costs)
-        caption.append(f"{worse} of {len(costs)} landmarks are farther from their place than before")
+    known = [less for cost in costs if (less := _less(cost)) is not None]
+    if compared and known:
+        worse = sum(less < 0 for less in known)
+        caption.append(f"{worse} of {len(known)} landmarks are farther from their place than before")
     return Folded(f"landmarks{_of_set(name)}, the worst first", ["no.", *columns], rows, caption="\n".join(caption))
 
 
