@@ -108,7 +108,7 @@ class Supervisor:
                 return False
             looked = time.thread_time()
             self._look()
-            shorten(log, limit=self.order["log_bytes"])
+            drop(log, limit=self.order["log_bytes"])
             reap(spare=main.pid)
             cost = time.thread_time() - looked
         return False
@@ -253,6 +253,22 @@ def end_all(me: psutil.Process) -> int:
         if not new:
             time.sleep(0.005)
     return len(met)
+
+
+def drop(log: int, *, limit: int) -> None:
+    """Give back the disk of a growing log's first part; its size, and what is being written to it, stay.
+
+    Cutting it down would lose what is written meanwhile, its last line perhaps.
+    """
+    size = os.fstat(log).st_size
+    if size <= limit:
+        return
+    if sys.platform == "linux":
+        # Keep the size, punch a hole.
+        place, length = ctypes.c_longlong(0), ctypes.c_longlong(size - KEPT_BYTES)
+        if ctypes.CDLL(None).fallocate(log, 0x01 | 0x02, place, length) == 0:
+            return
+    shorten(log, limit=limit)
 
 
 def shorten(log: int, *, limit: int) -> None:

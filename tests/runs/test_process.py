@@ -145,6 +145,19 @@ def test_a_log_without_end_stays_bounded_and_keeps_its_end(tmp_path):
     assert len(outcome.log) <= 2000
 
 
+def test_a_growing_log_gives_back_its_disk_and_loses_no_word(tmp_path):
+    path = tmp_path / "log"
+    with path.open("ab+", buffering=0) as log:
+        for number in range(40):
+            log.write(b"x" * (1 << 20) + b"line %d" % number)
+            supervisor.drop(log.fileno(), limit=1 << 22)
+            assert path.stat().st_blocks * 512 < 6 << 20
+        assert path.stat().st_size > 40 << 20
+        supervisor.shorten(log.fileno(), limit=1 << 22)
+    assert path.stat().st_size < 1 << 17
+    assert path.read_bytes().endswith(b"line 39")
+
+
 def test_a_log_that_is_no_text_is_kept_as_text(tmp_path):
     assert "bad \ufffd\ufffd end" in run(tmp_path, "printf 'bad \\xff\\xfe end\\0\\n'").log
 
