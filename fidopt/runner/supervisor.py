@@ -99,6 +99,8 @@ class Supervisor:
         """Measure until the command ends; return whether its time ran out first."""
         begun, cost = time.monotonic(), 0.0
         ended = end_of(main)
+        # What ends before the first look in the loop has been seen once.
+        self._look()
         while not self.told_to_stop:
             now = time.monotonic()
             if now >= deadline:
