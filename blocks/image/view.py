@@ -121,14 +121,6 @@ def spatial_dims(image: object) -> tuple[str, ...]:
     return spatial
 
 
-def _refuse_no_image(image: object) -> None:
-    if not isinstance(image, xr.DataArray):
-        msg = (
-            f"an image is an xarray.DataArray, got {type(image).__name__}; image_of(array, grid) makes one of an array"
-        )
-        raise TypeError(msg)
-
-
 def channels_of(image: xr.DataArray) -> int | None:
     """Return the number of channels, None where the image has no channel axis."""
     spatial_dims(image)
