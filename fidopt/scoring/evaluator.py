@@ -6,7 +6,8 @@ import importlib.util
 import math
 import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,6 +33,16 @@ class Report:
 
     values: dict[str, float | None]
     resolved: str
+
+
+@contextmanager
+def console() -> Iterator[None]:
+    """Wait until no thread evaluates, and let none begin: KonfAI has the process's stdout and stderr meanwhile.
+
+    What another thread printed to them would end in KonfAI's log.
+    """
+    with _ALONE:
+        yield
 
 
 def require_konfai() -> None:

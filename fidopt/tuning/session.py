@@ -19,7 +19,7 @@ from fidopt.runner import environment, methods
 from fidopt.runner.case import Order, said_of
 from fidopt.runner.methods import Chosen
 from fidopt.runner.session import threads_for
-from fidopt.scoring.evaluator import require_konfai
+from fidopt.scoring.evaluator import console, require_konfai
 from fidopt.tuning.cases import development_cases
 from fidopt.tuning.comparing import Comparison, compare
 from fidopt.tuning.rows import Place, code_of, files_of
@@ -127,10 +127,11 @@ def tune(
         def done(job: Job, row: Row) -> None:
             rows[job.place.key] = row
             tuned.ran += 1
-            if row.error:
-                why = f"failed ({row.error.stage}): {said_of(row.error)}"
-                say(f"{_said(job.place.case)}: {job.place.setting.name}: {why}")
-            progress(tuned.ran, len(todo))
+            with console():
+                if row.error:
+                    why = f"failed ({row.error.stage}): {said_of(row.error)}"
+                    say(f"{_said(job.place.case)}: {job.place.setting.name}: {why}")
+                progress(tuned.ran, len(todo))
 
         with workers(client, memory_bytes=memory_bytes) as at:
             run_all(jobs, at, peak_mib=peak, done=done)

@@ -1,5 +1,8 @@
 """A case scored by KonfAI: every metric against a truth by hand or a direct computation."""
 
+import sys
+import threading
+import time
 import warnings
 
 import numpy as np
@@ -14,6 +17,7 @@ from blocks.transforms import DisplacementField
 from fidopt.errors import InputError, UsageError
 from fidopt.resources import packaged_share
 from fidopt.scoring.evaluation import score_case
+from fidopt.scoring.evaluator import console
 
 pytest.importorskip("konfai", reason="KonfAI is not installed")
 
@@ -306,3 +310,16 @@ def test_the_warped_labels_are_simpleitks(make_case, grids, truth):
     image = blocks.image_of(labels, there, kind="labels")
     warped = np.asarray(compute(blocks.warp(image, field, here, interpolation="nearest")))
     assert (warped == _resampled(labels, there, field)).all()
+
+
+def test_what_is_said_while_another_thread_evaluates_reaches_the_console(make_case, capsys):
+    case, own = make_case(shift=SHIFT), sys.stderr
+    evaluating = threading.Thread(target=score_case, args=(case, None))
+    evaluating.start()
+    while sys.stderr is own:
+        assert evaluating.is_alive(), "KonfAI no longer takes the console: this lock has no use any more"
+        time.sleep(0.0002)
+    with console():
+        sys.stderr.write("said meanwhile\n")
+    evaluating.join()
+    assert "said meanwhile" in capsys.readouterr().err
