@@ -34,12 +34,10 @@ def affine_rows(along: Array, down: Array, through: Array, first: int, points: A
     widest()
     columns = along.shape[1]
     for c in range(points.shape[0]):
-        steps = along[c]
         for row in range(points.shape[1] // columns):
-            start = through[c] + down[c, first + row]
-            out = points[c, row * columns : (row + 1) * columns]
+            start, begin = through[c] + down[c, first + row], np.uint64(row * columns)
             for i in range(columns):
-                out[i] = start + steps[i]
+                points[c, begin + np.uint64(i)] = start + along[c, i]
 
 
 @njit(nogil=True, cache=True)
@@ -196,62 +194,82 @@ def lattice_rows(
     -----
     Per voxel in 3D with four taps: 24 bytes written, 12 multiply-adds, 9 additions; reads stay in the nearest cache.
     """
-    widest()
-    columns = along.shape[1]
     flat = np.empty(lattice.shape[2:])
     # Component by component: the few lattice rows that the rows of one component read stay in the nearest cache.
     for c in range(points.shape[0]):
-        lines = lattice[0, c]
-        if depth.shape[0] > 1:
-            _contract(lattice[:, c], depth, flat)
-            lines = flat
-        steps = along[c]
-        for row in range(points.shape[1] // columns):
-            at = first + row
-            start = through[c] + down[c, at]
-            out = points[c, row * columns : (row + 1) * columns]
-            k = cells[at]
-            if not inside[at]:
-                for i in range(columns):
-                    out[i] = start + steps[i]
-            elif taps.shape[0] == 4:
-                _four(lines[k : k + 4], taps[:, at], start, steps, out)
-            elif taps.shape[0] == 2:
-                _two(lines[k : k + 2], taps[:, at], start, steps, out)
-            else:
-                line = lines[k]
-                for i in range(columns):
-                    out[i] = (start + steps[i]) + line[i]
-
-
-@njit(nogil=True, cache=True)
-def _contract(planes: Array, weights: Array, out: Array) -> None:
-    widest()
-    for row in range(out.shape[0]):
-        line = out[row]
-        a, b, w0, w1 = planes[0, row], planes[1, row], weights[0], weights[1]
-        if weights.shape[0] == 4:
-            c, d, w2, w3 = planes[2, row], planes[3, row], weights[2], weights[3]
-            for i in range(line.shape[0]):
-                line[i] = fma(w0, a[i], w1 * b[i]) + fma(w2, c[i], w3 * d[i])
+        if depth.shape[0] == 1:
+            _component(along, down, through, lattice[0, c], cells, taps, inside, first, c, points)
         else:
-            for i in range(line.shape[0]):
-                line[i] = fma(w1, b[i], w0 * a[i])
+            _contract(lattice, c, depth, flat)
+            _component(along, down, through, flat, cells, taps, inside, first, c, points)
 
 
 @njit(nogil=True, cache=True)
-def _four(lattice: Array, taps: Array, start: float, steps: Array, out: Array) -> None:
+def _component(
+    along: Array,
+    down: Array,
+    through: Array,
+    lines: Array,
+    cells: Array,
+    taps: Array,
+    inside: Array,
+    first: int,
+    c: int,
+    points: Array,
+) -> None:
+    """Fill one component; whole arrays are handed on and read at two indices, for a slice costs as much as voxels."""
     widest()
-    w0, w1, w2, w3 = taps[0], taps[1], taps[2], taps[3]
-    a, b, c, d = lattice[0], lattice[1], lattice[2], lattice[3]
-    for i in range(out.shape[0]):
-        out[i] = (start + steps[i]) + (fma(w0, a[i], w1 * b[i]) + fma(w2, c[i], w3 * d[i]))
+    columns = along.shape[1]
+    for row in range(points.shape[1] // columns):
+        at = first + row
+        start, begin = through[c] + down[c, at], np.uint64(row * columns)
+        if not inside[at]:
+            for i in range(columns):
+                points[c, begin + np.uint64(i)] = start + along[c, i]
+        elif taps.shape[0] == 4:
+            _four(lines, np.uint64(cells[at]), taps, at, start, along, c, points, begin)
+        elif taps.shape[0] == 2:
+            _two(lines, np.uint64(cells[at]), taps, at, start, along, c, points, begin)
+        else:
+            k = np.uint64(cells[at])
+            for i in range(columns):
+                points[c, begin + np.uint64(i)] = (start + along[c, i]) + lines[k, i]
 
 
 @njit(nogil=True, cache=True)
-def _two(lattice: Array, taps: Array, start: float, steps: Array, out: Array) -> None:
+def _contract(lattice: Array, c: int, depth: Array, out: Array) -> None:
+    """Weigh the planes of one component."""
     widest()
-    w0, w1 = taps[0], taps[1]
-    a, b = lattice[0], lattice[1]
-    for i in range(out.shape[0]):
-        out[i] = (start + steps[i]) + fma(w1, b[i], w0 * a[i])
+    if depth.shape[0] == 4:
+        w0, w1, w2, w3 = depth[0], depth[1], depth[2], depth[3]
+        for row in range(out.shape[0]):
+            for i in range(out.shape[1]):
+                near = fma(w0, lattice[0, c, row, i], w1 * lattice[1, c, row, i])
+                out[row, i] = near + fma(w2, lattice[2, c, row, i], w3 * lattice[3, c, row, i])
+    else:
+        w0, w1 = depth[0], depth[1]
+        for row in range(out.shape[0]):
+            for i in range(out.shape[1]):
+                out[row, i] = fma(w1, lattice[1, c, row, i], w0 * lattice[0, c, row, i])
+
+
+@njit(nogil=True, cache=True)
+def _four(
+    lines: Array, k: Any, taps: Array, at: int, start: float, along: Array, c: int, points: Array, begin: Any
+) -> None:
+    widest()
+    w0, w1, w2, w3 = taps[0, at], taps[1, at], taps[2, at], taps[3, at]
+    k1, k2, k3 = k + np.uint64(1), k + np.uint64(2), k + np.uint64(3)
+    for i in range(lines.shape[1]):
+        moved = fma(w0, lines[k, i], w1 * lines[k1, i]) + fma(w2, lines[k2, i], w3 * lines[k3, i])
+        points[c, begin + np.uint64(i)] = (start + along[c, i]) + moved
+
+
+@njit(nogil=True, cache=True)
+def _two(
+    lines: Array, k: Any, taps: Array, at: int, start: float, along: Array, c: int, points: Array, begin: Any
+) -> None:
+    widest()
+    w0, w1, k1 = taps[0, at], taps[1, at], k + np.uint64(1)
+    for i in range(lines.shape[1]):
+        points[c, begin + np.uint64(i)] = (start + along[c, i]) + fma(w1, lines[k1, i], w0 * lines[k, i])

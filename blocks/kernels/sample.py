@@ -186,8 +186,14 @@ def _nearest_flat(px: Array, py: Array, frame: Array, places: Array, special: Ar
 @njit(nogil=True, cache=True)
 def _touch(voxels: Array, sy: Any, sz: Any, places: Array, n: int) -> None:  # noqa: ANN401
     """Ask for the cache lines that the chunk will read, before it reads the first."""
-    step = _NEAR if np.int64(places[n - 1]) - np.int64(places[0]) < np.int64(sy) else _ACROSS
-    for i in range(0, n, step):
+    if np.int64(places[n - 1]) - np.int64(places[0]) < np.int64(sy):
+        # The next chunk is most often the next row: what this one reads of the two planes was asked for by the last.
+        for i in range(0, n, _NEAR):
+            k = np.uint64(places[i]) + sy + sy
+            prefetch(voxels, k)
+            prefetch(voxels, k + sz)
+        return
+    for i in range(0, n, _ACROSS):
         k = np.uint64(places[i])
         prefetch(voxels, k)
         prefetch(voxels, k + sy)
