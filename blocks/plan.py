@@ -105,6 +105,44 @@ def read_boxes(
     return touched(*box.index_hull(moving), moving.shape, interpolation)
 
 
+def others_read(stages: Sequence[Stage], fixed: Grid, region: Region, moving: Grid, *, read: Region) -> list[Region]:
+    """Return about what the regions around one, each of its shape, read of the moving image; not clipped to it.
+
+    The affine stages say where a region comes to lie, and what this one reads beyond that, the others are taken to
+    read too: it is a guess, by which decoded chunks are kept or not, and nothing that is computed depends on it.
+
+    Parameters
+    ----------
+    stages
+        Folded stages of a transform.
+    fixed, moving
+        Grids of the output and of the input.
+    region
+        Part of the fixed grid, array order.
+    read
+        What it reads of the moving image.
+    """
+    steps = product((0, -1, 1), repeat=region.ndim)
+    shape = region.shape
+    places = (
+        region.relative_to([-k * n for k, n in zip(step, shape, strict=True)]).clip(fixed.shape) for step in steps
+    )
+    box = AffineBox.each(fixed, [place for place in places if not place.empty])
+    for stage in stages:
+        box = stage.bound(box) if isinstance(stage, Affine) else box
+    size = np.array(moving.shape)
+    lower, upper = (np.clip(edge[:, ::-1], -size, 2 * size) for edge in box.index_hull(moving))
+    before, after = lower[0] - read.start, read.stop - upper[0]
+    # At the image's own edge, what would have been read beyond it is taken from the other side.
+    before, after = (
+        np.where(np.array(read.start) == 0, np.maximum(before, after), before),
+        np.where(np.array(read.stop) == size, np.maximum(before, after), after),
+    )
+    start = np.floor(lower[1:] - before).astype(np.int64).tolist()
+    stop = np.ceil(upper[1:] + after).astype(np.int64).tolist()
+    return [Region(tuple(a), tuple(b)) for a, b in zip(start, stop, strict=True)]
+
+
 def around(boxes: Sequence[Region], ndim: int) -> Region:
     """Return the smallest region around boxes, empty where there are none."""
     if not boxes:

@@ -20,7 +20,7 @@ from blocks.image import ArraySource, Source, StoreSource
 from blocks.kernels.route import route_to_displacement, route_to_index
 from blocks.kernels.warp import MOST_VOXELS, displacement_block, warp_block
 from blocks.memory import MemoryBudgetError, displacement_bytes, warp_bytes
-from blocks.plan import Interpolation, around, halves, held_bytes, localised, read_boxes, window_bytes
+from blocks.plan import Interpolation, around, halves, held_bytes, localised, others_read, read_boxes, window_bytes
 from blocks.region import Region
 from blocks.storage.cache import CHUNKS
 from blocks.storage.scratch import SCRATCH
@@ -28,7 +28,7 @@ from blocks.transforms import Composite, Stage, Transform
 
 Voxels = npt.NDArray[Any]
 #: Decoded chunks are kept for the next task in what a task leaves over, at most this part of its memory.
-_KEPT = 4
+_KEPT = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,7 +203,8 @@ class WarpJob:
     ) -> Voxels:
         """Return the voxels (channels, [z,] y, x) of a region from the boxes it reads, in ``out`` where it is given."""
         read = around(boxes, region.ndim)
-        with self._voxels(read, boxes, spare) as voxels:
+        others = self._others(region, stages, read)
+        with self._voxels(read, boxes, spare, others=others) as voxels:
             return warp_block(
                 voxels[None] if self.source.channels is None else voxels,
                 read,
@@ -214,8 +215,14 @@ class WarpJob:
                 out=out,
             )
 
+    def _others(self, region: Region, stages: tuple[Stage, ...], read: Region) -> list[Region]:
+        """Return what the tasks around read of an image that lies in a store."""
+        if not isinstance(self.source, StoreSource) or read.empty:
+            return []
+        return others_read(stages, self.fixed, region, self.moving, read=read)
+
     @contextmanager
-    def _voxels(self, read: Region, boxes: list[Region], spare: int) -> Iterator[Voxels]:
+    def _voxels(self, read: Region, boxes: list[Region], spare: int, *, others: list[Region]) -> Iterator[Voxels]:
         """Give what boxes hold of the moving image, in memory that is lent where it is read from a store."""
         shape = (*(() if self.source.channels is None else (self.source.channels,)), *read.shape)
         if not boxes:
@@ -228,7 +235,7 @@ class WarpJob:
                 left = spare - (memory.nbytes - size)
                 into = memory[:size].view(self.source.dtype).reshape(shape)
                 with CHUNKS.room(min(left, self.memory_bytes // _KEPT)):
-                    yield self.source.read(read, touched=boxes, into=into)
+                    yield self.source.read(read, touched=boxes, others=others, into=into)
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,7 +32,12 @@ class Source(Protocol):
         """Number of channels, None where there is no channel axis."""
 
     def read(
-        self, region: Region, *, touched: Sequence[Region] | None = None, into: npt.NDArray[Any] | None = None
+        self,
+        region: Region,
+        *,
+        touched: Sequence[Region] | None = None,
+        others: Sequence[Region] | None = None,
+        into: npt.NDArray[Any] | None = None,
     ) -> npt.NDArray[Any]:
         """Return the voxels of a region inside the image, ((c,) (z,) y, x); see :meth:`StoreSource.read`.
 
@@ -66,7 +71,12 @@ class ArraySource:
         return self.array.dtype
 
     def read(
-        self, region: Region, *, touched: Sequence[Region] | None = None, into: npt.NDArray[Any] | None = None
+        self,
+        region: Region,
+        *,
+        touched: Sequence[Region] | None = None,
+        others: Sequence[Region] | None = None,
+        into: npt.NDArray[Any] | None = None,
     ) -> npt.NDArray[Any]:
         """Return the voxels of a region inside the image, a view ((c,) (z,) y, x)."""
         index = region.slices if self.channels is None else (slice(None), *region.slices)
@@ -102,7 +112,12 @@ class StoreSource:
         return self.array.dtype
 
     def read(
-        self, region: Region, *, touched: Sequence[Region] | None = None, into: npt.NDArray[Any] | None = None
+        self,
+        region: Region,
+        *,
+        touched: Sequence[Region] | None = None,
+        others: Sequence[Region] | None = None,
+        into: npt.NDArray[Any] | None = None,
     ) -> npt.NDArray[Any]:
         """Return the voxels of a region inside the image, ((c,) (z,) y, x).
 
@@ -112,12 +127,15 @@ class StoreSource:
             Spatial axes.
         touched
             The parts of it that are wanted, where not all is; a chunk outside them need not be decoded.
+        others
+            What further tasks read, where that is known; it says which decoded chunks are worth keeping for them.
         into
             Where it may be read to, of the shape of what is returned; by default a new array.
         """
         first = tuple(-a for a in self.region.start)
         parts = None if touched is None else [part.relative_to(first) for part in touched]
-        return self.array.read(region.relative_to(first), touched=parts, into=into)
+        further = None if others is None else [one.relative_to(first) for one in others]
+        return self.array.read(region.relative_to(first), touched=parts, others=further, into=into)
 
 
 def source_of(image: xr.DataArray) -> Source:

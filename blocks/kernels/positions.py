@@ -255,7 +255,15 @@ def _contract(lattice: Array, c: int, depth: Array, out: Array) -> None:
 
 @njit(nogil=True, cache=True)
 def _four(
-    lines: Array, k: Any, taps: Array, at: int, start: float, along: Array, c: int, points: Array, begin: Any
+    lines: Array,
+    k: Any,  # noqa: ANN401 - an unsigned index
+    taps: Array,
+    at: int,
+    start: float,
+    along: Array,
+    c: int,
+    points: Array,
+    begin: Any,  # noqa: ANN401
 ) -> None:
     widest()
     w0, w1, w2, w3 = taps[0, at], taps[1, at], taps[2, at], taps[3, at]
@@ -267,7 +275,15 @@ def _four(
 
 @njit(nogil=True, cache=True)
 def _two(
-    lines: Array, k: Any, taps: Array, at: int, start: float, along: Array, c: int, points: Array, begin: Any
+    lines: Array,
+    k: Any,  # noqa: ANN401 - an unsigned index
+    taps: Array,
+    at: int,
+    start: float,
+    along: Array,
+    c: int,
+    points: Array,
+    begin: Any,  # noqa: ANN401
 ) -> None:
     widest()
     w0, w1, k1 = taps[0, at], taps[1, at], k + np.uint64(1)

@@ -136,7 +136,14 @@ class StoredArray:
             msg = f"{self.path} was {was} when it was opened, and is {there} now: it was written anew; open it again"
             raise StoreError(msg)
 
-    def read(self, region: Region, *, touched: Sequence[Region] | None = None, into: Voxels | None = None) -> Voxels:
+    def read(
+        self,
+        region: Region,
+        *,
+        touched: Sequence[Region] | None = None,
+        others: Sequence[Region] | None = None,
+        into: Voxels | None = None,
+    ) -> Voxels:
         """Return the voxels of a spatial region inside the array, with all its channels.
 
         Parameters
@@ -146,18 +153,23 @@ class StoredArray:
         touched
             The parts of it that are wanted, where not all is; chunks they do not touch may not be read, and are zero.
             What is decoded for them is looked for, and left, in the process's cache of chunks.
+        others
+            What further tasks read, where that is known; a chunk that none of them reads is not left there.
         into
             Where it may be read to, of the shape of what is returned; by default a new array.
         """
         leading = self.shape[: self.ndim - region.ndim]
         reader = self._reader
-        if touched is None or reader is None:
+        if reader is None:
             return self[(*(slice(None) for _ in leading), *region.slices)]
 
         def whole(part: Region) -> Region:
             return Region((0,) * len(leading) + part.start, leading + part.stop)
 
-        return reader.read(whole(region), touched=[whole(part) for part in touched], cache=CHUNKS, into=into)
+        if touched is None:
+            return reader.read(whole(region), into=into)
+        parts, further = [whole(part) for part in touched], None if others is None else [whole(one) for one in others]
+        return reader.read(whole(region), touched=parts, others=further, cache=CHUNKS, into=into)
 
 
 def create_array(path: str, layout: Layout, *, library: Library = "zarr") -> StoredArray:

@@ -2,6 +2,7 @@
 
 A task's box of the moving image is a voxel or a few wider than the shards it covers, and whole chunks are decoded for
 it: two tasks that are neighbours decode the chunks between them twice. One cache a process, shared by its threads.
+A chunk that every task that is expected to read it has read goes at once; of the others, the least recently used.
 
 Chunks lie in slabs of some megabytes. A page that is touched for the first time costs as much as decoding what goes
 into it; in a slab pages are large, and a chunk that goes leaves its place, already touched, to the next one.
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,12 +21,14 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from blocks.storage.cuts import OFTEN
+
 Voxels = npt.NDArray[Any]
 #: A chunk's file, what tells that file from another of the same name, and the chunk's place in it.
 Key: TypeAlias = tuple[str, tuple[int | str, ...], tuple[int, ...]]
 
 #: Most bytes of a slab, and the most of the cache that one may be.
-_SLAB, _SHARE = 32 << 20, 4
+_SLAB, _SHARE = 8 << 20, 4
 
 
 @dataclass(eq=False)
@@ -42,16 +45,19 @@ class Place:
         How many threads read it.
     held
         Whether the cache holds the chunk, and not the place alone.
+    again
+        How often the chunk is expected to be read from here.
     """
 
     voxels: Voxels
     slab: int
     readers: int = 0
     held: bool = False
+    again: int = OFTEN
 
 
 class ChunkCache:
-    """Decoded chunks by file, version and place; the least recently used go first.
+    """Decoded chunks by file, version and place.
 
     Notes
     -----
@@ -60,7 +66,8 @@ class ChunkCache:
 
     def __init__(self) -> None:
         self.decoded = 0
-        self._lock = threading.Lock()
+        self._lock = threading.Condition(threading.Lock())
+        self._making: Counter[Key] = Counter()
         self._chunks: OrderedDict[Key, Place] = OrderedDict()
         self._free: list[Place] = []
         self._slabs: dict[int, int] = {}
@@ -110,40 +117,55 @@ class ChunkCache:
             if place is not None:
                 with self._lock:
                     place.readers -= 1
+                    place.again -= 1
+                    if place.again <= 0 and self._chunks.get(key) is place:
+                        del self._chunks[key]
+                        place.held = False
                     self._set_free(place)
 
-    def take(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Place | None:
-        """Return a place to decode a chunk to, None where there is no room; :meth:`put` or :meth:`give` it back."""
+    @contextmanager
+    def making(
+        self, key: Key, shape: tuple[int, ...], dtype: np.dtype[Any], *, again: int = OFTEN
+    ) -> Iterator[Voxels | None]:
+        """Give a place to decode a chunk to, None where there is no room; without an error, the chunk is then held.
+
+        Parameters
+        ----------
+        key
+            The chunk's.
+        shape, dtype
+            Of its voxels.
+        again
+            How often it is expected to be read from here; where that is never, it is not held.
+        """
         with self._lock:
+            self._making[key] += 1
             self.decoded += 1
-            while True:
-                for k, place in enumerate(self._free):
-                    if place.voxels.shape == shape and place.voxels.dtype == dtype:
-                        return self._free.pop(k)
-                if self._add_slab(shape, dtype):
-                    continue
-                key = next((key for key, place in self._chunks.items() if not place.readers), None)
-                if key is None:
-                    return None
-                oldest = self._chunks[key]
-                if oldest.voxels.shape == shape and oldest.voxels.dtype == dtype:
-                    del self._chunks[key]
-                    oldest.held = False
-                    return oldest
-                self._give_up(oldest.slab)
+            place = self._take(shape, dtype)
+        made = False
+        try:
+            yield None if place is None else place.voxels
+            made = True
+        finally:
+            with self._lock:
+                self._making.subtract((key,))
+                if not self._making[key]:
+                    del self._making[key]
+                self._lock.notify_all()
+                if place is not None:
+                    if made and again > 0 and key not in self._chunks and place.slab in self._slabs:
+                        place.held, place.again = True, again
+                        self._chunks[key] = place
+                    self._set_free(place)
 
-    def put(self, key: Key, place: Place) -> None:
-        """Hold the chunk that was decoded to a place."""
-        with self._lock:
-            if key not in self._chunks and place.slab in self._slabs:
-                place.held = True
-                self._chunks[key] = place
-            self._set_free(place)
+    def is_made(self, key: Key) -> bool:
+        """Whether some thread decodes a chunk at this moment."""
+        return key in self._making
 
-    def give(self, place: Place) -> None:
-        """Give a place back: nothing was decoded to it."""
+    def wait(self, key: Key) -> None:
+        """Return when no thread decodes a chunk any more."""
         with self._lock:
-            self._set_free(place)
+            self._lock.wait_for(lambda: key not in self._making)
 
     def drop(self, file: str) -> None:
         """Hold no chunk of a file any more: it is written again, by the same name and perhaps in the same instant."""
@@ -158,6 +180,24 @@ class ChunkCache:
         with self._lock:
             for slab in list(self._slabs):
                 self._give_up(slab)
+
+    def _take(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Place | None:
+        """Return a place to decode a chunk to, None where there is no room."""
+        while True:
+            for k, place in enumerate(self._free):
+                if place.voxels.shape == shape and place.voxels.dtype == dtype:
+                    return self._free.pop(k)
+            if self._add_slab(shape, dtype):
+                continue
+            key = next((key for key, place in self._chunks.items() if not place.readers), None)
+            if key is None:
+                return None
+            oldest = self._chunks[key]
+            if oldest.voxels.shape == shape and oldest.voxels.dtype == dtype:
+                del self._chunks[key]
+                oldest.held = False
+                return oldest
+            self._give_up(oldest.slab)
 
     @property
     def _limit(self) -> int:

@@ -6,17 +6,18 @@ behind one another in one range, several ranges at a time. No more than :data:`H
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
-from blocks.region import Region
 from blocks.storage.answers import fetch_tails
 from blocks.storage.cache import ChunkCache
+from blocks.storage.cuts import Cut
 from blocks.storage.objects import fetch, fetch_ranges
-from blocks.storage.shards import ABSENT, ShardReader, Voxels, _decode, _Part
+from blocks.storage.shards import ABSENT, ShardReader, Voxels, _Part
 
 #: Bytes of chunks that are fetched at a time, of one shard; a chunk that is larger is fetched alone.
 HELD = 8 << 20
@@ -34,9 +35,9 @@ class _RemotePart(_Part):
 
 @dataclass(frozen=True)
 class _Stored:
-    """A box, the chunk it lies in and where in the object that is stored."""
+    """A cut, and where in the object its chunk is stored."""
 
-    box: Region
+    cut: Cut
     start: int
     stop: int
 
@@ -51,44 +52,33 @@ class RemoteShardReader(ShardReader):
         said = fetch(f"{path}/zarr.json")
         return None if said is None else cls.described(path, said)
 
-    def _shards(self, box: Region, wanted: npt.NDArray[np.bool_] | None) -> list[_Part]:
-        parts = [part for part in super()._shards(box, wanted) if part.boxes]
+    def _shards(self, found: Iterable[tuple[tuple[int, ...], list[Cut]]]) -> list[_Part]:
+        parts = super()._shards(found)
         tails = fetch_tails([part.file for part in parts], self._index_bytes)
-        found: list[_Part] = []
+        remote: list[_Part] = []
         for part, tail in zip(parts, tails, strict=True):
             version = () if tail is None else tail.version
             entries = None if tail is None else self._entries(tail.content, part.file)
-            found.append(_RemotePart(part.file, part.first, part.boxes, version, entries))
-        return found
+            remote.append(_RemotePart(part.file, part.cuts, version, entries))
+        return remote
 
     def _version_of(self, shard: _Part) -> tuple[int | str, ...] | None:
         return shard.version or None if isinstance(shard, _RemotePart) else None
 
-    def _pieces(self, shard: _Part, cache: ChunkCache | None) -> Iterator[tuple[Region, Voxels]]:
+    def _pieces(self, shard: _Part, cache: ChunkCache | None) -> Iterator[tuple[Cut, Voxels]]:
         entries = shard.entries if isinstance(shard, _RemotePart) else None
         stored = []
-        for box in shard.boxes:
-            offset, length = (ABSENT, 0) if entries is None else map(int, entries[self._place(shard, box)[0]])
+        for cut in shard.cuts:
+            offset, length = (ABSENT, 0) if entries is None else map(int, entries[cut.corner])
             if offset == ABSENT:
-                yield box, np.full(box.shape, self.fill, dtype=self.layout.dtype)
+                yield cut, np.full(cut.shape, self.fill, dtype=self.layout.dtype)
             else:
-                stored.append(_Stored(box, offset, offset + length))
+                stored.append(_Stored(cut, offset, offset + length))
         buffer = np.empty(self.layout.chunks, dtype=self.layout.dtype)
         for chunk, content in _fetched(shard.file, sorted(stored, key=lambda item: item.start)):
-            corner, first = self._place(shard, chunk.box)
-            part, where = chunk.box.relative_to(first).slices, f"{shard.file}, chunk {corner}"
-            place = None if cache is None else cache.take(self.layout.chunks, self.layout.dtype)
-            if place is None or cache is None:
-                _decode(content, len(content), buffer, where)
-                yield chunk.box, buffer[part]
-                continue
-            try:
-                _decode(content, len(content), place.voxels, where)
-                yield chunk.box, place.voxels[part]
-            except BaseException:
-                cache.give(place)
-                raise
-            cache.put((shard.file, self._version_of(shard) or (), corner), place)
+            key = (shard.file, self._version_of(shard) or (), chunk.cut.corner)
+            fetched = partial(bytes, content)
+            yield from self._chunk(chunk.cut, key, cache, buffer, stored=fetched, length=len(content))
 
 
 def _fetched(url: str, chunks: list[_Stored]) -> Iterator[tuple[_Stored, bytes]]:

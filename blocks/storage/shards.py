@@ -13,8 +13,10 @@ from __future__ import annotations
 import json
 import os
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +26,9 @@ import numpy.typing as npt
 from numcodecs.blosc import Blosc  # type: ignore[import-untyped]  # it has no types
 
 from blocks.region import Region
-from blocks.storage.cache import ChunkCache
+from blocks.storage.cache import ChunkCache, Key
 from blocks.storage.codecs import codec_of, is_ours
+from blocks.storage.cuts import Cut, chunks_of, cuts
 from blocks.storage.layout import Layout, StoreError
 
 Voxels = npt.NDArray[Any]
@@ -40,11 +43,10 @@ _BLOSC = Blosc()
 
 @dataclass(frozen=True)
 class _Part:
-    """What is read of one shard: its file, its first voxel, and boxes that each lie in one chunk."""
+    """What is read of one shard: its file, and the cuts of its chunks."""
 
     file: str
-    first: tuple[int, ...]
-    boxes: list[Region]
+    cuts: list[Cut]
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,7 @@ class ShardReader:
         box: Region,
         *,
         touched: Sequence[Region] | None = None,
+        others: Sequence[Region] | None = None,
         cache: ChunkCache | None = None,
         into: Voxels | None = None,
     ) -> Voxels:
@@ -120,6 +123,8 @@ class ShardReader:
         touched
             The parts of the box that are wanted: only the chunks they touch are decoded, and the rest is zero. By
             default all of it.
+        others
+            What further tasks read, where that is known: a chunk that none of them reads need not be left in the cache.
         cache
             Where decoded chunks are looked for first, and left.
         into
@@ -131,16 +136,15 @@ class ShardReader:
             When a shard's file is damaged.
         """
         out = np.empty(box.shape, dtype=self.layout.dtype) if into is None else into
-        wanted = None if touched is None else self._wanted(box, touched)
-        if wanted is not None and not wanted.all():
-            self._clear(out, box, wanted)
-        shards = self._shards(box, wanted)
+        if touched is not None:
+            self._clear(out, box, touched)
+        shards = self._shards(cuts(self.layout, box, touched=touched, others=others))
         if cache is not None:
             # All that is held is taken before anything is decoded, which would push it out.
-            shards = [self._taken(shard, cache, out, box.start) for shard in shards]
+            shards = [self._taken(shard, cache, out) for shard in shards]
         for shard in shards:
-            for part, voxels in self._pieces(shard, cache):
-                out[part.relative_to(box.start).slices] = voxels
+            for cut, voxels in self._pieces(shard, cache):
+                out[cut.out] = voxels
         return out
 
     def pieces(self, box: Region) -> Iterator[tuple[Region, Voxels]]:
@@ -151,59 +155,36 @@ class ShardReader:
         StoreError
             When a shard's file is damaged.
         """
-        for shard in self._shards(box, None):
-            yield from self._pieces(shard, None)
+        for shard in self._shards(cuts(self.layout, box)):
+            for cut, voxels in self._pieces(shard, None):
+                yield Region(cut.start, cut.stop), voxels
 
-    def _shards(self, box: Region, wanted: npt.NDArray[np.bool_] | None) -> list[_Part]:
-        """Return what is to be read of each shard, cut along its chunks."""
-        blocks, chunks = self.layout.blocks, self.layout.chunks
-        lattice = box.align(chunks).start
-        found = []
-        for part in box.split(blocks):
-            index = tuple(a // n for a, n in zip(part.start, blocks, strict=True))
-            file = os.path.join(self.path, "c", *map(str, index))  # noqa: PTH118 - a Path costs more than the read
-            boxes = list(part.split(chunks))
-            if wanted is not None:
-                at = [tuple((a - f) // n for a, f, n in zip(b.start, lattice, chunks, strict=True)) for b in boxes]
-                boxes = [b for b, corner in zip(boxes, at, strict=True) if wanted[corner]]
-            found.append(_Part(file, self.layout.region(index).start, boxes))
-        return found
+    def _shards(self, found: Iterable[tuple[tuple[int, ...], list[Cut]]]) -> list[_Part]:
+        """Return what is to be read of each shard."""
+        return [_Part("/".join((self.path, "c", *map(str, index))), parts) for index, parts in found if parts]
 
-    def _wanted(self, box: Region, touched: Sequence[Region]) -> npt.NDArray[np.bool_]:
-        """Return which chunks around a box hold a voxel of the parts: an entry a chunk an axis."""
-        chunks = self.layout.chunks
-        around = box.align(chunks)
-        wanted = np.zeros([n // c for n, c in zip(around.shape, chunks, strict=True)], dtype=bool)
-        for part in touched:
-            inside = part.intersect(box)
-            if not inside.empty:
-                at = inside.align(chunks).relative_to(around.start)
-                wanted[tuple(slice(s.start // n, s.stop // n) for s, n in zip(at.slices, chunks, strict=True))] = True
-        return wanted
-
-    def _clear(self, out: Voxels, box: Region, wanted: npt.NDArray[np.bool_]) -> None:
+    def _clear(self, out: Voxels, box: Region, touched: Sequence[Region]) -> None:
         """Set to zero what is not read of a box."""
         chunks = self.layout.chunks
         lattice = box.align(chunks).start
-        for corner in np.argwhere(~wanted).tolist():
+        for corner in np.argwhere(chunks_of(self.layout, box, touched) == 0).tolist():
             start = tuple(a + k * n for a, k, n in zip(lattice, corner, chunks, strict=True))
             chunk = Region(start, tuple(a + n for a, n in zip(start, chunks, strict=True))).intersect(box)
             out[chunk.relative_to(box.start).slices] = 0
 
-    def _taken(self, shard: _Part, cache: ChunkCache, out: Voxels, start: tuple[int, ...]) -> _Part:
+    def _taken(self, shard: _Part, cache: ChunkCache, out: Voxels) -> _Part:
         """Fill in what the cache holds of a shard, and return what is left to decode."""
         version = self._version_of(shard)
         if version is None:
             return shard
         left = []
-        for box in shard.boxes:
-            corner, first = self._place(shard, box)
-            with cache.reading((shard.file, version, corner)) as voxels:
+        for cut in shard.cuts:
+            with cache.reading((shard.file, version, cut.corner)) as voxels:
                 if voxels is None:
-                    left.append(box)
+                    left.append(cut)
                 else:
-                    out[box.relative_to(start).slices] = voxels[box.relative_to(first).slices]
-        return replace(shard, boxes=left)
+                    out[cut.out] = voxels[cut.inside]
+        return replace(shard, cuts=left)
 
     def _version_of(self, shard: _Part) -> tuple[int | str, ...] | None:
         """Return what tells a shard from another of the same name, None where it is not there."""
@@ -212,49 +193,62 @@ class ShardReader:
         except FileNotFoundError:
             return None
 
-    def _pieces(self, shard: _Part, cache: ChunkCache | None) -> Iterator[tuple[Region, Voxels]]:
-        """Yield the boxes of one shard with their voxels."""
-        if not shard.boxes:
+    def _pieces(self, shard: _Part, cache: ChunkCache | None) -> Iterator[tuple[Cut, Voxels]]:
+        """Yield the cuts of one shard with their voxels."""
+        if not shard.cuts:
             return
         try:
             handle = os.open(shard.file, os.O_RDONLY)
         except FileNotFoundError:
-            for box in shard.boxes:
-                yield box, np.full(box.shape, self.fill, dtype=self.layout.dtype)
+            for cut in shard.cuts:
+                yield cut, np.full(cut.shape, self.fill, dtype=self.layout.dtype)
             return
         try:
             yield from self._decoded(handle, shard, cache)
         finally:
             os.close(handle)
 
-    def _decoded(self, handle: int, shard: _Part, cache: ChunkCache | None) -> Iterator[tuple[Region, Voxels]]:
+    def _decoded(self, handle: int, shard: _Part, cache: ChunkCache | None) -> Iterator[tuple[Cut, Voxels]]:
         entries, version = self._index(handle, shard.file), _version(os.fstat(handle))
         buffer = np.empty(self.layout.chunks, dtype=self.layout.dtype)
-        for box in shard.boxes:
-            corner, first = self._place(shard, box)
-            offset, length = (int(v) for v in entries[corner])
-            if offset == ABSENT:
-                yield box, np.full(box.shape, self.fill, dtype=self.layout.dtype)
-                continue
-            stored, where = os.pread(handle, length, offset), f"{shard.file}, chunk {corner}"
-            place = None if cache is None else cache.take(self.layout.chunks, self.layout.dtype)
-            if place is None or cache is None:
-                _decode(stored, length, buffer, where)
-                yield box, buffer[box.relative_to(first).slices]
-                continue
-            try:
-                _decode(stored, length, place.voxels, where)
-                yield box, place.voxels[box.relative_to(first).slices]
-            except BaseException:
-                cache.give(place)
-                raise
-            cache.put((shard.file, version, corner), place)
+        left, last = shard.cuts, False
+        while left:
+            later = []
+            for cut in left:
+                offset, length = (int(v) for v in entries[cut.corner])
+                key = (shard.file, version, cut.corner)
+                if offset == ABSENT:
+                    yield cut, np.full(cut.shape, self.fill, dtype=self.layout.dtype)
+                elif cache is not None and cache.is_made(key) and not last:
+                    # Another thread decodes it at this moment: in the end it is there.
+                    later.append(cut)
+                else:
+                    stored = partial(os.pread, handle, length, offset)
+                    yield from self._chunk(cut, key, cache, buffer, stored=stored, length=length)
+            left, last = later, True
 
-    def _place(self, shard: _Part, box: Region) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Return which chunk of a shard a box lies in, and the chunk's first voxel in the array."""
-        chunks = self.layout.chunks
-        corner = tuple((a - f) // n for a, f, n in zip(box.start, shard.first, chunks, strict=True))
-        return corner, tuple(f + k * n for f, k, n in zip(shard.first, corner, chunks, strict=True))
+    def _chunk(
+        self,
+        cut: Cut,
+        key: Key,
+        cache: ChunkCache | None,
+        buffer: Voxels,
+        *,
+        stored: Callable[[], bytes],
+        length: int,
+    ) -> Iterator[tuple[Cut, Voxels]]:
+        """Yield a cut with its voxels: out of the cache, else decoded, into the cache where there is room."""
+        if cache is not None:
+            cache.wait(key)
+            with cache.reading(key) as held:
+                if held is not None:
+                    yield cut, held[cut.inside]
+                    return
+        making = nullcontext() if cache is None else cache.making(key, buffer.shape, buffer.dtype, again=cut.again)
+        with making as place:
+            voxels = buffer if place is None else place
+            _decode(stored(), length, voxels, f"{key[0]}, chunk {cut.corner}")
+            yield cut, voxels[cut.inside]
 
     @property
     def _index_bytes(self) -> int:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from blocks.grid import Grid
 from blocks.kernels.route import route_to_index
-from blocks.plan import checked_interpolation, halves, in_morton_order, localised, read_region
+from blocks.plan import checked_interpolation, halves, in_morton_order, localised, others_read, read_region
 from blocks.region import Region
 from blocks.transforms import Affine, BSpline, Composite, DisplacementField, fold
 from tests import strategies
@@ -154,3 +154,22 @@ def test_an_unknown_interpolation_is_refused_by_name():
     assert checked_interpolation("cubic") == "cubic"
     with pytest.raises(ValueError, match="'linear', 'nearest' or 'cubic', got 'lanczos'"):
         checked_interpolation("lanczos")
+
+
+def test_what_the_regions_around_read_is_about_what_they_then_read():
+    fixed = Grid.of((128, 128, 128), spacing=(2.0, 1.0, 0.5))
+    moving = Grid.of((150, 128, 140), spacing=(1.5, 1.0, 0.6), origin=(3.0, 0.0, -4.0))
+    lattice = Grid.of((11, 11, 11), spacing=(32.0, 16.0, 8.0), origin=(-32.0, -16.0, -8.0))
+    bent = BSpline(lattice, np.random.default_rng(0).normal(scale=2.0, size=(3, 11, 11, 11)))
+    shard = Region((64, 64, 64), (128, 128, 128))
+    stages = localised(bent, fixed, region=shard)
+    own = read_region(bent, fixed, shard, moving, interpolation="linear")
+    told = others_read(stages, fixed, shard, moving, read=own)
+    # The regions of a corner: seven beside it.
+    assert len(told) == 7
+    for step in ((0, 0, 1), (0, 1, 0), (1, 0, 0), (1, 1, 1)):
+        start = tuple(64 - 64 * k for k in step)
+        there = read_region(bent, fixed, Region(start, tuple(a + 64 for a in start)), moving, interpolation="linear")
+        near = min(told, key=lambda one: sum(abs(a - b) for a, b in zip(one.start, there.start, strict=True)))
+        assert all(abs(a - b) < 16 for a, b in zip(near.clip(moving.shape).start, there.start, strict=True))
+        assert all(abs(a - b) < 16 for a, b in zip(near.clip(moving.shape).stop, there.stop, strict=True))

@@ -86,11 +86,10 @@ def test_what_is_held_is_taken_before_it_is_pushed_out(noise):
 
 
 def hold(cache: ChunkCache, number: int, shape: tuple[int, ...] = (1000,)) -> bool:
-    place = cache.take(shape, np.dtype(np.uint8))
-    if place is None:
-        return False
-    place.voxels[...] = number
-    cache.put(("file", (), (number,)), place)
+    with cache.making(("file", (), (number,)), shape, np.dtype(np.uint8)) as place:
+        if place is None:
+            return False
+        place[...] = number
     return True
 
 
@@ -115,6 +114,54 @@ def test_the_cache_holds_no_more_than_the_least_that_running_tasks_leave_over():
     cache.forget()
     assert cache.nbytes == 0
     assert not hold(cache, 96)
+
+
+def test_a_chunk_goes_when_all_that_were_expected_have_read_it():
+    cache = ChunkCache()
+    with cache.room(3_000):
+        for number, again in ((1, 0), (2, 1), (3, 2)):
+            with cache.making(("file", (), (number,)), (1000,), np.dtype(np.uint8), again=again) as place:
+                place[...] = number
+        assert held(cache, 1) is None
+        assert (held(cache, 2) == 2).all()
+        assert held(cache, 2) is None
+        # What nobody reads again leaves its place before one that somebody does.
+        assert hold(cache, 4)
+        assert hold(cache, 5)
+        assert (held(cache, 3) == 3).all()
+        assert (held(cache, 3) == 3).all()
+        assert held(cache, 3) is None
+
+
+def test_threads_that_read_the_same_box_decode_a_chunk_once(noise):
+    array, voxels = noise
+    box = Region((0, 0, 0), (300, 150, 64))
+    start, wrong = threading.Barrier(4), []
+
+    def work() -> None:
+        start.wait()
+        if not np.array_equal(array.read(box, touched=[box]), voxels[box.slices]):
+            wrong.append(box)
+
+    with CHUNKS.room(100 * CHUNK):
+        before = CHUNKS.decoded
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        # Two that look for a chunk in the same instant both decode it.
+        assert CHUNKS.decoded - before < 2 * 15
+    assert not wrong
+
+
+def test_a_chunk_is_kept_for_the_tasks_that_read_it_again(noise):
+    array, _ = noise
+    box, beside = Region((0, 0, 0), (300, 150, 40)), Region((250, 0, 0), (300, 150, 40))
+    with CHUNKS.room(100 * CHUNK):
+        assert decoded_by(lambda: array.read(box, touched=[box], others=[beside])) == 15
+        assert decoded_by(lambda: array.read(beside, touched=[beside], others=[])) == 0
+        assert decoded_by(lambda: array.read(box, touched=[box], others=[])) == 15
 
 
 def test_a_chunk_that_is_read_keeps_its_place():
