@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from blocks.kernels.compiled import compiled
 from blocks.kernels.lanes import fma
 from blocks.kernels.rounding import as_voxel
 from blocks.region import Region
@@ -72,7 +72,7 @@ def mirrored(index: npt.NDArray[np.intp], size: int) -> npt.NDArray[np.intp]:
     return np.minimum(folded, period - folded) if size > 1 else np.zeros_like(index)
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _filter(lines: Array, source: Array, response: Array) -> None:
     """Filter ``lines`` (outer, n, inner) along the middle axis in place.
 
@@ -101,7 +101,7 @@ def _filter(lines: Array, source: Array, response: Array) -> None:
                     lines[block, place, left + i] = fma(response[0], middle[i], total[i])
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def cubic_rows(source: Array, frame: Array, points: Array, out: Array, first: int, background: Any) -> int:  # noqa: ANN401
     """Interpolate with cubic B-splines, one voxel a position.
 
@@ -156,7 +156,7 @@ def cubic_rows(source: Array, frame: Array, points: Array, out: Array, first: in
     return missed
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _taps(position: float, frame: Array, stride: int, weights: Array, places: Array) -> bool:
     """Put weights and places of four coefficients along one axis; return whether the block holds them."""
     floor = np.floor(position)

@@ -17,7 +17,8 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+
+from blocks.kernels.compiled import compiled
 
 Voxels = npt.NDArray[Any]
 Kind = Literal["image", "labels"]
@@ -96,7 +97,7 @@ def _four_axes(array: Voxels, split: int) -> Voxels:
     return array.reshape(math.prod(array.shape[:split]), *(1,) * (3 - len(spatial)), *spatial)
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _mean_of_integers(fine: Voxels, coarse: Voxels, oz: int, oy: int, ox: int) -> None:
     # Eighths and remainders are summed apart, in the voxels' own type: nothing overflows at any width, and narrow
     # types stay narrow in vector registers. Unsigned indices: signed ones keep a test for negative values.
@@ -123,7 +124,7 @@ def _mean_of_integers(fine: Voxels, coarse: Voxels, oz: int, oy: int, ox: int) -
                     row[x] = as_type(low + up)
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _mean_of_floats(fine: Voxels, coarse: Voxels, oz: int, oy: int, ox: int) -> None:
     channels, depth, height, width = fine.shape
     half = np.uint64(width // 2)
@@ -142,7 +143,7 @@ def _mean_of_floats(fine: Voxels, coarse: Voxels, oz: int, oy: int, ox: int) -> 
                     row[x] = (upper + lower) * 0.125
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _most_frequent(fine: Voxels, coarse: Voxels, oz: int, oy: int, ox: int) -> None:
     # No branch on a voxel: the eight counts and the choice among them vectorise, and cost the same on any labels.
     channels, depth, height, width = fine.shape

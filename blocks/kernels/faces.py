@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from blocks.kernels.compiled import compiled
 from blocks.kernels.lanes import widest
 
 Array = npt.NDArray[Any]
@@ -18,7 +18,7 @@ CHUNK = 256
 _FEW = 32
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def set_aside(special: Array, n: int, places: Array, which: Array) -> int:
     """List the flagged positions and point them at voxel zero of the block; return how many there are."""
     widest()
@@ -38,7 +38,7 @@ def set_aside(special: Array, n: int, places: Array, which: Array) -> int:
     return count
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def flag_inside(points: Array, begin: int, n: int, frame: Array, inside: Array) -> None:
     """Flag what is inside the image: from half a voxel before the first centre to less than half after the last."""
     widest()
@@ -49,7 +49,7 @@ def flag_inside(points: Array, begin: int, n: int, frame: Array, inside: Array) 
             inside[i] &= np.uint32((p[i] >= -0.5) & (p[i] < stop))
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def fill(target: Array, which: Array, count: int, background: Any) -> None:  # noqa: ANN401
     """Set the listed voxels to the background."""
     if count == target.shape[0]:
@@ -59,7 +59,7 @@ def fill(target: Array, which: Array, count: int, background: Any) -> None:  # n
         target[which[k]] = background
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def settle(
     points: Array,
     begin: int,
@@ -96,7 +96,7 @@ def settle(
     return outside, missing
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _edge(position: float, first: int, held: int, size: int) -> tuple[bool, int, float]:
     """Return of a position in the image whether its pair is in the block, the pair's place there, and the fraction."""
     at = min(max(position, 0.0), size - 1.0)

@@ -1,14 +1,13 @@
-"""The first positions of a route, row by row: affine alone, or with a deformation along the fixed grid's axes."""
+"""What the first positions of a route are filled from: affine alone, or a deformation along the fixed grid's axes."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from blocks.kernels.positions import affine_rows, direct_rows, expand_rows, lattice_rows
 from blocks.region import Region
 from blocks.transforms import BSpline, DisplacementField, Window
 from blocks.transforms.axes import Alignment, Tables
@@ -18,15 +17,12 @@ from blocks.transforms.field import linear_axis
 Floats = npt.NDArray[np.float64]
 Array = npt.NDArray[Any]
 
-#: Rows of a single plane whose lattice is expanded at once.
-_AHEAD = 64
-
 
 class FirstRows(Protocol):
-    """Fills rows of positions from the indices of their voxels."""
+    """Says from what rows of positions are filled."""
 
-    def fill(self, plane: int, row: int, points: Floats) -> None:
-        """Fill ``points`` (ndim, rows * columns) from a row of the region on."""
+    def rows(self, start: int, stop: int) -> tuple[Any, ...]:
+        """Return what :func:`blocks.kernels.positions.fill_rows` takes for rows of the region, of all its planes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,9 +37,9 @@ class AffineRows:
 
     places: Tables
 
-    def fill(self, plane: int, row: int, points: Floats) -> None:
-        """Fill ``points`` (ndim, rows * columns) from a row of the region on."""
-        affine_rows(self.places.along, self.places.down, self.places.through[:, plane].copy(), row, points)
+    def rows(self, start: int, stop: int) -> tuple[Any, ...]:
+        """Return what :func:`blocks.kernels.positions.affine_rows` takes."""
+        return (self.places.along, self.places.down, self.places.through)
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,12 +70,10 @@ class DirectRows:
         start = [a + o - h for a, h, o in ends]
         return cls(places, turn, solid(held.array), np.array([*start, 0][:3]))
 
-    def fill(self, plane: int, row: int, points: Floats) -> None:
-        """Fill ``points`` (ndim, rows * columns) from a row of the region on."""
+    def rows(self, start: int, stop: int) -> tuple[Any, ...]:
+        """Return what :func:`blocks.kernels.positions.direct_rows` takes."""
         p = self.places
-        direct_rows(
-            p.along, p.down, p.through[:, plane].copy(), self.turn, self.vectors, self.start, plane, row, points
-        )
+        return (p.along, p.down, p.through, self.turn, self.vectors, self.start)
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,12 +100,9 @@ class Line:
         return cls(np.zeros(1, dtype=np.intp), np.ones((1, 1)), np.ones(1, dtype=bool))
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class LatticeRows:
     """An affine image of the index plus a deformation on a lattice along the same axes.
-
-    The lattice is expanded along x a plane of it at a time, for a strip of rows; the planes around a plane of the
-    region are contracted along z, and the rows of the strip along y.
 
     Parameters
     ----------
@@ -129,91 +120,26 @@ class LatticeRows:
     turn: Floats
     vectors: Array
     lines: tuple[Line, Line, Line]
-    _strip: _Strip | None = field(default=None, init=False)
 
-    def fill(self, plane: int, row: int, points: Floats) -> None:
-        """Fill ``points`` (ndim, rows * columns) from a row of the region on."""
+    def rows(self, start: int, stop: int) -> tuple[Any, ...]:
+        """Return what :func:`blocks.kernels.positions.lattice_rows` takes, with memory for the lattice around."""
         across, down, through = self.lines
-        offset = self.places.through[:, plane].copy()
-        if not through.inside[plane]:
-            affine_rows(self.places.along, self.places.down, offset, row, points)
-            return
-        stop = row + points.shape[1] // len(across.cells)
-        if self._strip is None or not (self._strip.row <= row and stop <= self._strip.stop):
-            # Rows of a single plane come one after the other, and their lattice rows are the same for a while.
-            ahead = min(row + _AHEAD, len(down.cells)) if len(through.cells) == 1 else stop
-            self._strip = _Strip.of(self.lines, row, max(stop, ahead), ndim=len(self.vectors))
-        strip = self._strip
-        self._expand(strip, int(through.cells[plane]))
-        lattice_rows(
+        first, last = int(down.cells[start:stop].min()), int(down.cells[start:stop].max())
+        count = len(through.taps)
+        planes = np.empty((count + 1, len(self.vectors), last - first + len(down.taps), len(across.cells)))
+        return (
             self.places.along,
             self.places.down,
-            offset,
-            strip.planes,
-            through.taps[:, plane].copy(),
-            strip.cells,
-            down.taps,
-            down.inside,
-            row,
-            points,
+            self.places.through,
+            self.turn,
+            self.vectors,
+            (across.cells, across.taps, across.inside),
+            (down.cells - first, down.taps, down.inside),
+            (through.cells, through.taps, through.inside),
+            first,
+            np.full(count + 1, -1),
+            planes,
         )
-
-    def _expand(self, strip: _Strip, cell: int) -> None:
-        """Have a strip's lattice planes from ``cell`` on in order, expanding those that it does not hold."""
-        if strip.cell == cell:
-            return
-        across = self.lines[0]
-        held = strip.planes.copy() if strip.cell is not None else strip.planes
-        for k in range(len(strip.planes)):
-            old = -1 if strip.cell is None else cell + k - strip.cell
-            if 0 <= old < len(strip.planes):
-                strip.planes[k] = held[old]
-            else:
-                expand_rows(
-                    self.vectors,
-                    cell + k,
-                    strip.first,
-                    across.cells,
-                    across.taps,
-                    across.inside,
-                    self.turn,
-                    strip.planes[k],
-                )
-        strip.cell = cell
-
-
-@dataclass(eq=False)
-class _Strip:
-    """The lattice around some rows of the region, expanded along x.
-
-    Parameters
-    ----------
-    row, stop
-        The rows of the region.
-    first
-        The first lattice row.
-    cells
-        (rows of the region,) first lattice row of each row, counted from ``first``.
-    planes
-        (planes around, ndim, lattice rows, columns).
-    cell
-        The first of the lattice planes; None where none is expanded yet.
-    """
-
-    row: int
-    stop: int
-    first: int
-    cells: Array
-    planes: Floats
-    cell: int | None = None
-
-    @classmethod
-    def of(cls, lines: tuple[Line, Line, Line], row: int, stop: int, *, ndim: int) -> _Strip:
-        across, down, through = lines
-        first, last = int(down.cells[row:stop].min()), int(down.cells[row:stop].max())
-        rows = last - first + len(down.taps)
-        planes = np.empty((len(through.taps), ndim, rows, len(across.cells)))
-        return cls(row, stop, first, down.cells - first, planes)
 
 
 def lattice_rows_of(

@@ -11,9 +11,10 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from blocks.kernels.compiled import compiled
 
 #: Equal bins between the least and the greatest value.
 BINS = 256
@@ -74,7 +75,7 @@ def partial(values: npt.NDArray[np.generic], *, low: float, high: float, bins: i
     return counts
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _count(values, edges, scale, counts):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     bins = counts.size
     low = edges[0]

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from blocks.grid import Grid
 from blocks.kernels import moments
+from blocks.kernels.compiled import compiled
 from blocks.kernels.moments import Moments
 from blocks.region import Region
 
@@ -188,7 +188,7 @@ def _added(values: Floats, grid: Grid, *, region: Region, mask: Mask | None, mar
     return Regularity(int(counted.size), int(np.count_nonzero(counted <= 0)), moments.partial(logarithm))
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _determinant(u, inverse, out):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     components, depth, height, width = u.shape
     # du[c][a]: difference of component c along index axis a (x, y, z); m[r][a]: the same in index units.

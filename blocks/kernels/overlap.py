@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from blocks.kernels.compiled import compiled
 
 Integers = npt.NDArray[np.int64]
 Labels = npt.NDArray[np.integer] | npt.NDArray[np.bool_]
@@ -129,7 +130,7 @@ _PIECE = 4096
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _slot(label, keys, rows):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Return where in a table a label is, or where it would go: a table is at most half full."""
     mask = np.uint64(rows.size - 1)
@@ -139,7 +140,7 @@ def _slot(label, keys, rows):  # type: ignore[no-untyped-def]  # noqa: ANN001, A
     return slot
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _with_room(keys, rows, counts, n, room):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Return tables that have room for so many more labels, with the rows there are."""
     if 2 * (n + room) <= rows.size:
@@ -156,7 +157,7 @@ def _with_room(keys, rows, counts, n, room):  # type: ignore[no-untyped-def]  # 
     return more, places, wider
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _runs(a, b, changes, starts):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Write where runs of equal pairs start in a piece, and then its end; return how many runs there are."""
     length = a.size
@@ -175,7 +176,7 @@ def _runs(a, b, changes, starts):  # type: ignore[no-untyped-def]  # noqa: ANN00
     return n
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _add(a, b, starts, runs, keys, rows, counts, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Add the runs of a piece to the counts; return how many rows there are then."""
     first, second, both = counts[0], counts[1], counts[2]
@@ -198,7 +199,7 @@ def _add(a, b, starts, runs, keys, rows, counts, n):  # type: ignore[no-untyped-
     return n
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _count(fixed, warped):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Return the labels, ascending, and their voxels (3, n).
 

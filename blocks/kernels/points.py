@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from blocks.kernels.compiled import compiled
 from blocks.kernels.lanes import fma
 
 Array = npt.NDArray[Any]
@@ -19,7 +19,7 @@ Array = npt.NDArray[Any]
 _EPSILON = float(np.finfo(np.float64).eps)
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def affine_points(matrix: Array, before: Array, after: Array, points: Array) -> None:
     """Map ``points`` by ``matrix (x + before) + after``: (ndim, ndim), (ndim,), (ndim,); associated as ITK does.
 
@@ -44,13 +44,13 @@ def affine_points(matrix: Array, before: Array, after: Array, points: Array) -> 
         pz[i] = ((g * x + h * y) + k * z) + after[2]
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _index(inverse: Array, row: int, dx: float, dy: float, dz: float) -> Any:  # noqa: ANN401 - float64
     """Return one continuous index on a lattice, associated as ITK does."""
     return inverse[row, 0] * dx + inverse[row, 1] * dy + inverse[row, 2] * dz
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _spline_axis(index: float, size: int) -> tuple[bool, Any, float]:
     """Return whether an index is in the valid region, the first of its control points, and the fraction in its cell."""
     last = size - 2.0
@@ -61,7 +61,7 @@ def _spline_axis(index: float, size: int) -> tuple[bool, Any, float]:
     return valid, np.uint64(np.int64(cell) - 1), at - cell
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _spline_weights(t: float, weights: Array) -> None:
     rest, square, cube = 1.0 - t, t * t, t * t * t
     weights[0] = rest * rest * rest / 6.0
@@ -70,7 +70,7 @@ def _spline_weights(t: float, weights: Array) -> None:
     weights[3] = cube / 6.0
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def spline_points(coefficients: Array, inverse: Array, origin: Array, points: Array) -> None:
     """Add the displacement of a B-spline to each point in its valid region.
 
@@ -129,7 +129,7 @@ def spline_points(coefficients: Array, inverse: Array, origin: Array, points: Ar
             pz[i] += uz
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _field_axis(index: float, size: int, start: int) -> tuple[bool, int, int, Any]:
     """Return whether an index is on the field, its two voxels counted from ``start``, and the fraction between them."""
     valid = index >= -0.5 and index < size - 0.5
@@ -138,7 +138,7 @@ def _field_axis(index: float, size: int, start: int) -> tuple[bool, int, int, An
     return valid, low - start, min(low + 1, size - 1) - start, at - low
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def field_points(vectors: Array, start: Array, size: Array, inverse: Array, origin: Array, points: Array) -> int:
     """Add the displacement of a dense field to each point on it; return how many need vectors that are not there.
 

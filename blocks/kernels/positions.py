@@ -11,21 +11,22 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+from numba.extending import overload
 
+from blocks.kernels.compiled import compiled
 from blocks.kernels.lanes import fma, widest
 
 Array = npt.NDArray[Any]
 
 
-@njit(nogil=True, cache=True)
-def affine_rows(along: Array, down: Array, through: Array, first: int, points: Array) -> None:
-    """Fill ``points`` with the affine image of rows ``first``, ... of the region.
+@compiled
+def affine_rows(along: Array, down: Array, through: Array, plane: int, first: int, points: Array) -> None:
+    """Fill ``points`` with the affine image of rows ``first``, ... of a plane of the region.
 
     Parameters
     ----------
     along, down, through
-        (ndim, columns), (ndim, rows of the region), (ndim,) float64.
+        (ndim, columns), (ndim, rows of the region), (ndim, planes of the region) float64.
 
     Notes
     -----
@@ -35,12 +36,12 @@ def affine_rows(along: Array, down: Array, through: Array, first: int, points: A
     columns = along.shape[1]
     for c in range(points.shape[0]):
         for row in range(points.shape[1] // columns):
-            start, begin = through[c] + down[c, first + row], np.uint64(row * columns)
+            start, begin = through[c, plane] + down[c, first + row], np.uint64(row * columns)
             for i in range(columns):
                 points[c, begin + np.uint64(i)] = start + along[c, i]
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def direct_rows(
     along: Array,
     down: Array,
@@ -56,7 +57,7 @@ def direct_rows(
 
     Parameters
     ----------
-    along, down, through, first
+    along, down, through, plane, first
         As in :func:`affine_rows`.
     turn
         (ndim, ndim), from a vector to a displacement of the point.
@@ -64,8 +65,6 @@ def direct_rows(
         (ndim, nz, ny, nx), float32 or float64.
     corner
         (3,; x, y, z) index of the vector on the region's first voxel.
-    plane
-        Plane of the region.
 
     Notes
     -----
@@ -77,7 +76,7 @@ def direct_rows(
     for row in range(points.shape[1] // columns):
         y = corner[1] + first + row
         for c in range(ndim):
-            start, steps = through[c] + down[c, first + row], along[c]
+            start, steps = through[c, plane] + down[c, first + row], along[c]
             out = points[c, row * columns : (row + 1) * columns]
             own = vectors[c, z, y, x : x + columns]
             if np.count_nonzero(turn[c]) == 1 and turn[c, c] != 0.0:
@@ -98,7 +97,7 @@ def direct_rows(
                 out[i] = (start + steps[i]) + moved
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def expand_rows(
     vectors: Array,
     plane: int,
@@ -143,7 +142,7 @@ def expand_rows(
                     line[i] = fma(turn[c, d], wide[d, i], line[i])
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _expand_line(line: Array, cells: Array, taps: Array, inside: Array, out: Array) -> None:
     widest()
     one = np.uint64(1)
@@ -163,66 +162,86 @@ def _expand_line(line: Array, cells: Array, taps: Array, inside: Array, out: Arr
             out[i] = np.float64(line[np.uint64(cells[i])]) if inside[i] else 0.0
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def lattice_rows(
     along: Array,
     down: Array,
     through: Array,
-    lattice: Array,
-    depth: Array,
-    cells: Array,
-    taps: Array,
-    inside: Array,
+    turn: Array,
+    vectors: Array,
+    across: tuple[Array, Array, Array],
+    below: tuple[Array, Array, Array],
+    behind: tuple[Array, Array, Array],
+    corner: int,
+    held: Array,
+    planes: Array,
+    plane: int,
     first: int,
     points: Array,
 ) -> None:
-    """Fill ``points`` with the affine image of rows plus the displacement contracted along z and y.
+    """Fill ``points`` with the affine image of rows plus a deformation on a lattice along the same axes.
+
+    The lattice is expanded along x a plane of it at a time; the planes around a plane of the region are contracted
+    along z, and the rows along y.
 
     Parameters
     ----------
-    along, down, through, first
+    along, down, through, plane, first
         As in :func:`affine_rows`.
-    lattice
-        (planes, ndim, rows, columns) float64: what :func:`expand_rows` gives of the lattice planes around.
-    depth
-        (planes,) their weights; one plane has all the weight.
-    cells, taps, inside
-        Of each row of the region: first of the lattice rows in ``lattice``, weights (taps, rows), and whether the row
-        lies on the lattice.
+    turn, vectors
+        As in :func:`expand_rows`.
+    across, below, behind
+        Of each column, row and plane of the region: the first of the lattice's columns, rows (counted from
+        ``corner``) and planes around it, their weights (taps, n), and whether it lies on the lattice.
+    corner
+        First lattice row of ``planes``.
+    held
+        (taps along z + 1,) which lattice planes are in ``planes``, -1 where none is: lattice plane k is at k modulo
+        taps. The last says which plane of the region they were contracted for.
+    planes
+        (taps along z + 1, ndim, lattice rows, columns) float64: what :func:`expand_rows` gave of them, and their sum.
 
     Notes
     -----
     Per voxel in 3D with four taps: 24 bytes written, 12 multiply-adds, 9 additions; reads stay in the nearest cache.
     """
-    flat = np.empty(lattice.shape[2:])
+    widest()
+    cells, depth, inside = behind
+    if not inside[plane]:
+        affine_rows(along, down, through, plane, first, points)
+        return
+    count = depth.shape[0]
+    if held[count] != plane:
+        for k in range(cells[plane], cells[plane] + count):
+            if held[k % count] != k:
+                expand_rows(vectors, k, corner, across[0], across[1], across[2], turn, planes[k % count])
+                held[k % count] = k
+        _contract(planes, cells[plane], depth, plane)
+        held[count] = plane
     # Component by component: the few lattice rows that the rows of one component read stay in the nearest cache.
     for c in range(points.shape[0]):
-        if depth.shape[0] == 1:
-            _component(along, down, through, lattice[0, c], cells, taps, inside, first, c, points)
-        else:
-            _contract(lattice, c, depth, flat)
-            _component(along, down, through, flat, cells, taps, inside, first, c, points)
+        _component(along, down, through, planes[count, c], below, plane, first, c, points)
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _component(
     along: Array,
     down: Array,
     through: Array,
     lines: Array,
-    cells: Array,
-    taps: Array,
-    inside: Array,
+    below: tuple[Array, Array, Array],
+    plane: int,
     first: int,
     c: int,
     points: Array,
 ) -> None:
     """Fill one component; whole arrays are handed on and read at two indices, for a slice costs as much as voxels."""
     widest()
+    cells, taps, inside = below
     columns = along.shape[1]
     for row in range(points.shape[1] // columns):
         at = first + row
-        start, begin = through[c] + down[c, at], np.uint64(row * columns)
+        start, begin = through[c, plane] + down[c, at], np.uint64(row * columns)
         if not inside[at]:
             for i in range(columns):
                 points[c, begin + np.uint64(i)] = start + along[c, i]
@@ -236,24 +255,31 @@ def _component(
                 points[c, begin + np.uint64(i)] = (start + along[c, i]) + lines[k, i]
 
 
-@njit(nogil=True, cache=True)
-def _contract(lattice: Array, c: int, depth: Array, out: Array) -> None:
-    """Weigh the planes of one component."""
+@compiled
+def _contract(planes: Array, cell: int, depth: Array, plane: int) -> None:
+    """Weigh the lattice planes around a plane of the region; their sum is left in the last."""
     widest()
-    if depth.shape[0] == 4:
-        w0, w1, w2, w3 = depth[0], depth[1], depth[2], depth[3]
-        for row in range(out.shape[0]):
-            for i in range(out.shape[1]):
-                near = fma(w0, lattice[0, c, row, i], w1 * lattice[1, c, row, i])
-                out[row, i] = near + fma(w2, lattice[2, c, row, i], w3 * lattice[3, c, row, i])
+    count, ndim, rows, columns = depth.shape[0], planes.shape[1], planes.shape[2], planes.shape[3]
+    out, p, q = np.uint64(count), np.uint64(cell % count), np.uint64((cell + 1) % count)
+    w0, w1 = depth[0, plane], depth[min(1, count - 1), plane]
+    if count == 4:
+        r, t = np.uint64((cell + 2) % count), np.uint64((cell + 3) % count)
+        w2, w3 = depth[2, plane], depth[3, plane]
+        for c in range(ndim):
+            for row in range(rows):
+                for i in range(columns):
+                    near = fma(w0, planes[p, c, row, i], w1 * planes[q, c, row, i])
+                    planes[out, c, row, i] = near + fma(w2, planes[r, c, row, i], w3 * planes[t, c, row, i])
+    elif count == 2:
+        for c in range(ndim):
+            for row in range(rows):
+                for i in range(columns):
+                    planes[out, c, row, i] = fma(w1, planes[q, c, row, i], w0 * planes[p, c, row, i])
     else:
-        w0, w1 = depth[0], depth[1]
-        for row in range(out.shape[0]):
-            for i in range(out.shape[1]):
-                out[row, i] = fma(w1, lattice[1, c, row, i], w0 * lattice[0, c, row, i])
+        planes[1] = planes[0]
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _four(
     lines: Array,
     k: Any,  # noqa: ANN401 - an unsigned index
@@ -273,7 +299,7 @@ def _four(
         points[c, begin + np.uint64(i)] = (start + along[c, i]) + moved
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _two(
     lines: Array,
     k: Any,  # noqa: ANN401 - an unsigned index
@@ -289,3 +315,17 @@ def _two(
     w0, w1, k1 = taps[0, at], taps[1, at], k + np.uint64(1)
     for i in range(lines.shape[1]):
         points[c, begin + np.uint64(i)] = (start + along[c, i]) + fma(w1, lines[k1, i], w0 * lines[k, i])
+
+
+def fill_rows(first: tuple[Any, ...], plane: int, row: int, points: Array) -> None:
+    """Fill ``points`` with rows from ``row`` on of a plane of the region; only compiled code calls it.
+
+    ``first`` is what one of the kernels above takes before the plane; how many it holds says which one it is.
+    """
+    raise NotImplementedError
+
+
+@overload(fill_rows, strict=False)
+def _fill_rows(first: Any, plane: Any, row: Any, points: Any) -> Any:  # noqa: ANN401 - Numba types
+    kernel = {3: affine_rows, 6: direct_rows, 11: lattice_rows}[len(first)]
+    return lambda first, plane, row, points: kernel(*first, plane, row, points)

@@ -7,15 +7,18 @@ one deformation are multiplied into it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from blocks.grid import Grid
+from blocks.kernels.compiled import compiled
 from blocks.kernels.first import AffineRows, DirectRows, FirstRows, lattice_rows_of, solid
 from blocks.kernels.points import affine_points, field_points, spline_points
+from blocks.kernels.positions import fill_rows
 from blocks.region import Region
 from blocks.transforms import Affine, BSpline, DisplacementField, Stage
 from blocks.transforms.axes import Alignment, Chain, Link, Tables, alignment, difference_tables, tables
@@ -45,23 +48,31 @@ class Route:
     rest: tuple[Link | Deformation, ...] = ()
     minus: FirstRows | None = None
 
-    def fill(self, plane: int, row: int, points: Floats) -> None:
-        """Fill ``points`` with rows of the region.
+    def fill(self, start: int, stop: int) -> Callable[[int, int, Floats], None]:
+        """Return what fills positions of rows of the region, whatever plane they are on.
 
-        Parameters
-        ----------
-        plane, row
-            First row, counted from the region's first; in 2D the plane is 0.
-        points
-            (ndim, n), to be filled: n is a whole number of the region's rows.
+        It takes the plane and the first row, counted from the region's first (in 2D the plane is 0), and ``points``
+        (ndim, n), to be filled: n is a whole number of the region's rows.
         """
-        self.first.fill(plane, row, points)
-        for step in self.rest:
-            _move(step, points)
-        if self.minus is not None:
-            taken = np.empty_like(points)
-            self.minus.fill(plane, row, taken)
-            points -= taken
+        first = self.first.rows(start, stop)
+        taken = None if self.minus is None else self.minus.rows(start, stop)
+
+        def fill(plane: int, row: int, points: Floats) -> None:
+            plane_rows(first, plane, row, points)
+            for step in self.rest:
+                _move(step, points)
+            if taken is not None:
+                less = np.empty_like(points)
+                plane_rows(taken, plane, row, less)
+                points -= less
+
+        return fill
+
+
+@compiled
+def plane_rows(first: Any, plane: int, row: int, points: Floats) -> None:  # noqa: ANN401 - a tuple of arrays
+    """Fill ``points`` as :func:`blocks.kernels.positions.fill_rows` does."""
+    fill_rows(first, plane, row, points)
 
 
 def route_to_index(stages: tuple[Stage, ...], fixed: Grid, *, moving: Grid, region: Region) -> Route:

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from blocks.kernels.compiled import compiled
 from blocks.kernels.faces import CHUNK, fill, flag_inside, set_aside, settle
 from blocks.kernels.lanes import move_pair, prefetch, widest
 from blocks.kernels.rounding import as_voxel, weighted
@@ -24,7 +24,7 @@ Array = npt.NDArray[Any]
 _NEAR, _ACROSS = 8, 2
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def linear_rows(source: Array, frame: Array, points: Array, out: Array, first: int, background: Any) -> int:  # noqa: ANN401
     """Interpolate linearly, one voxel of all channels a position.
 
@@ -83,7 +83,7 @@ def linear_rows(source: Array, frame: Array, points: Array, out: Array, first: i
     return missed
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def nearest_rows(source: Array, frame: Array, points: Array, out: Array, first: int, background: Any) -> int:  # noqa: ANN401
     """Take the nearest voxel, unchanged, of all channels for each position.
 
@@ -120,7 +120,7 @@ def nearest_rows(source: Array, frame: Array, points: Array, out: Array, first: 
     return missed
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _locate(px: Array, py: Array, pz: Array, frame: Array, fractions: Array, places: Array, special: Array) -> None:
     """Find the place of the lower neighbours and the fractions; flag what has not all its pairs in the block."""
     widest()
@@ -139,7 +139,7 @@ def _locate(px: Array, py: Array, pz: Array, frame: Array, fractions: Array, pla
         places[i] = np.uint32(np.uint32(iz * sz) + np.uint32(iy * sy) + ix)
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _locate_flat(px: Array, py: Array, frame: Array, fractions: Array, places: Array, special: Array) -> None:
     """Do what :func:`_locate` does in 2D."""
     widest()
@@ -155,7 +155,7 @@ def _locate_flat(px: Array, py: Array, frame: Array, fractions: Array, places: A
         places[i] = np.uint32(np.uint32(iy * sy) + ix)
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _nearest(px: Array, py: Array, pz: Array, frame: Array, places: Array, special: Array) -> None:
     """Find the place of the nearest voxel; flag what is not in the block."""
     widest()
@@ -170,7 +170,7 @@ def _nearest(px: Array, py: Array, pz: Array, frame: Array, places: Array, speci
         places[i] = np.uint32(np.uint32(iz * sz) + np.uint32(iy * nx) + ix)
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _nearest_flat(px: Array, py: Array, frame: Array, places: Array, special: Array) -> None:
     """Do what :func:`_nearest` does in 2D."""
     widest()
@@ -183,7 +183,7 @@ def _nearest_flat(px: Array, py: Array, frame: Array, places: Array, special: Ar
         places[i] = np.uint32(np.uint32(iy * nx) + ix)
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _touch(voxels: Array, sy: Any, sz: Any, places: Array, n: int) -> None:  # noqa: ANN401
     """Ask for the cache lines that the chunk will read, before it reads the first."""
     if np.int64(places[n - 1]) - np.int64(places[0]) < np.int64(sy):
@@ -201,7 +201,7 @@ def _touch(voxels: Array, sy: Any, sz: Any, places: Array, n: int) -> None:  # n
         prefetch(voxels, k + sy + sz)
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _gather(voxels: Array, sy: Any, sz: Any, places: Array, n: int, lanes: Array) -> None:  # noqa: ANN401
     a, b, c, d = lanes[0], lanes[1], lanes[2], lanes[3]
     for i in range(n):
@@ -212,14 +212,14 @@ def _gather(voxels: Array, sy: Any, sz: Any, places: Array, n: int, lanes: Array
         move_pair(d, at, voxels, k + sy + sz)
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _between(low: Any, high: Any, fraction: float, like: Array) -> float:  # noqa: ANN401
     """Return ``low + (high - low) * fraction``, rounded where ITK rounds: a tie stays a tie."""
     a, b = np.float64(low), np.float64(high)
     return weighted(a, b, a + (b - a) * fraction, fraction, like)
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _blend(lanes: Array, fractions: Array, out: Array) -> None:
     widest()
     a, b, c, d = lanes[0], lanes[1], lanes[2], lanes[3]

@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from blocks.kernels.areas import areas
+from blocks.kernels.compiled import compiled
 from blocks.kernels.overlap import Labels, common_type
 from blocks.region import Region
 
@@ -132,7 +132,7 @@ def _surface(labels: npt.NDArray[np.integer], label: int) -> npt.NDArray[np.uint
     return codes
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _boxes(labels, ids, start, stop):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     depth, height, width = labels.shape
     for k in range(depth):
@@ -154,7 +154,7 @@ def _boxes(labels, ids, start, stop):  # type: ignore[no-untyped-def]  # noqa: A
                     stop[row, 2] = max(stop[row, 2], i)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _codes(labels, label, planar, codes):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     depth, height, width = labels.shape
     for k in range(depth):
@@ -172,7 +172,7 @@ def _codes(labels, label, planar, codes):  # type: ignore[no-untyped-def]  # noq
                             out[i + 1] |= high
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _points(codes, full):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     flat = codes.ravel()
     n = 0
@@ -187,7 +187,7 @@ def _points(codes, full):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN20
     return points
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _nearest(codes, full, points, steps):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Distance from each point (ascending places in ``codes``) to the nearest surface corner of ``codes``.
 
@@ -220,7 +220,7 @@ def _nearest(codes, full, points, steps):  # type: ignore[no-untyped-def]  # noq
 _FAR = np.int32(1 << 30)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _sweep(codes, full):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Voxels along z from each corner to the nearest surface corner above or below it."""
     depth, height, width = codes.shape
@@ -238,7 +238,7 @@ def _sweep(codes, full):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     return along
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _columns(along, asked, sz, sy, squared):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Squared distance within each column of a plane (y, x), in the rows that are asked for."""
     height, width = along.shape
@@ -275,7 +275,7 @@ def _columns(along, asked, sz, sy, squared):  # type: ignore[no-untyped-def]  # 
                 squared[j, i] = value[m] + step * step
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _outwards(row, i, sx):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Least squared distance along a row, seen from one place in it."""
     best = row[i]

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from blocks.kernels.cubic import coefficients, cubic_rows
+from blocks.kernels.planes import linear_planes, nearest_planes, position_planes
 from blocks.kernels.route import Route
 from blocks.kernels.sample import linear_rows, nearest_rows
 from blocks.region import Region
@@ -18,6 +19,8 @@ Floats = npt.NDArray[np.float64]
 
 #: Positions computed before they are sampled: their buffer stays in the second cache.
 SLAB = 1 << 14
+#: Rows of a single plane whose lattice is expanded at once.
+_AHEAD = 64
 #: Most voxels of one channel of a block, so that 32 bits hold every place in it.
 MOST_VOXELS = (1 << 31) - 1
 
@@ -88,6 +91,10 @@ def displacement_block(route: Route, *, dtype: npt.DTypeLike, out: Voxels | None
     """
     out = np.empty((route.region.ndim, *route.region.shape), dtype=dtype) if out is None else out
     lines = out.reshape(len(out), -1)
+    if not route.rest and route.minus is None:
+        for start, stop, rows in _strips(route.region):
+            position_planes(route.first.rows(start, stop), start, stop, rows, lines)
+        return out
     for first, points in _slabs(route):
         lines[:, first : first + points.shape[1]] = points
     return out
@@ -113,27 +120,43 @@ def _sample(
             for first, points in _slabs(route):
                 missed += cubic_rows(spline, frame, points, lines[channel : channel + 1], first, value)
         return missed
-    kernel = nearest_rows if interpolation == "nearest" else linear_rows
     voxels = block.reshape(len(block), -1)
-    for first, points in _slabs(route):
-        missed += kernel(voxels, frame, points, lines, first, value)
+    if route.rest:
+        kernel = nearest_rows if interpolation == "nearest" else linear_rows
+        for first, points in _slabs(route):
+            missed += kernel(voxels, frame, points, lines, first, value)
+        return missed
+    # Strip by strip without a word of Python between the planes: threads that share an interpreter wait for it.
+    along = nearest_planes if interpolation == "nearest" else linear_planes
+    for start, stop, rows in _strips(route.region):
+        missed += along(route.first.rows(start, stop), start, stop, rows, voxels, frame, lines, value)
     return missed
 
 
 def _slabs(route: Route) -> Iterator[tuple[int, Floats]]:
-    """Yield positions of a route's region a few rows at a time: the place of the first voxel in it, and (ndim, n).
-
-    Strips of rows go through all planes before the next: what a plane reads of the moving image is then still in the
-    second cache for the plane after it.
-    """
+    """Yield positions of a route's region a few rows at a time: the place of the first voxel in it, and (ndim, n)."""
     shape = route.region.shape
     planes, height, width = (1, *shape) if len(shape) == 2 else shape
-    rows = max(1, min(SLAB // width, height))
-    for row in range(0, height, rows):
-        points = np.empty((len(shape), min(rows, height - row) * width))
+    for start, stop, rows in _strips(route.region):
+        fill = route.fill(start, stop)
         for plane in range(planes):
-            route.fill(plane, row, points)
-            yield (plane * height + row) * width, points
+            for row in range(start, stop, rows):
+                points = np.empty((len(shape), min(rows, stop - row) * width))
+                fill(plane, row, points)
+                yield (plane * height + row) * width, points
+
+
+def _strips(region: Region) -> Iterator[tuple[int, int, int]]:
+    """Yield first row, last row and rows at a time of strips of a region, each to be gone through in all its planes.
+
+    What a plane reads of the moving image is then still in the second cache for the plane after it.
+    """
+    height, width = region.shape[-2:]
+    rows = max(1, min(SLAB // width, height))
+    # In the rows of a single plane, what is expanded of a lattice serves for a while.
+    strip = rows if region.ndim == 3 and region.shape[0] > 1 else max(rows, _AHEAD)
+    for start in range(0, height, strip):
+        yield start, min(start + strip, height), rows
 
 
 def _working(source: Voxels) -> Voxels:

@@ -52,7 +52,7 @@ class Scratch:
 
 
 def _roomy(size: int) -> int:
-    """Return a size and up to a quarter more: the next box, somewhat larger, fits; what none touches takes no memory."""
+    """Return a size and up to a quarter more: the next box may be larger, and what none touches takes no memory."""
     step = 1 << max(0, size.bit_length() - 3)
     return -(-size // step) * step
 

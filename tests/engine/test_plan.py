@@ -22,8 +22,9 @@ def needed(transform, fixed: Grid, region: Region, moving: Grid, interpolation: 
     points = np.empty((fixed.ndim, region.size))
     route = route_to_index(fold(transform), fixed, moving=moving, region=region)
     planes = region.shape[0] if fixed.ndim == 3 else 1
+    fill = route.fill(0, region.shape[-2])
     for plane, part in enumerate(np.split(points, planes, axis=1)):
-        route.fill(plane, 0, part)
+        fill(plane, 0, part)
     at = points[::-1].T
     size = np.array(moving.shape)
     at = at[((at >= -0.5) & (at < size - 0.5)).all(axis=1)]
