@@ -185,20 +185,11 @@ def _nearest_flat(px: Array, py: Array, frame: Array, places: Array, special: Ar
 
 @compiled
 def _touch(voxels: Array, sy: Any, sz: Any, places: Array, n: int) -> None:  # noqa: ANN401
-    """Ask for the cache lines that the chunk will read, before it reads the first."""
-    if np.int64(places[n - 1]) - np.int64(places[0]) < np.int64(sy):
-        # The next chunk is most often the next row: what this one reads of the two planes was asked for by the last.
-        for i in range(0, n, _NEAR):
-            k = np.uint64(places[i]) + sy + sy
-            prefetch(voxels, k)
-            prefetch(voxels, k + sz)
-        return
-    for i in range(0, n, _ACROSS):
-        k = np.uint64(places[i])
-        prefetch(voxels, k)
-        prefetch(voxels, k + sy)
-        prefetch(voxels, k + sz)
-        prefetch(voxels, k + sy + sz)
+    """Ask for the cache lines that the next plane will read, in 2D the row after next: what this one reads is there."""
+    step = _NEAR if np.int64(places[n - 1]) - np.int64(places[0]) < np.int64(sy) else _ACROSS
+    ahead = sz + sz if sz > 0 else sy + sy
+    for i in range(0, n, step):
+        prefetch(voxels, np.uint64(places[i]) + ahead)
 
 
 @compiled
