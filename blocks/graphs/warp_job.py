@@ -28,7 +28,7 @@ from blocks.transforms import Composite, Stage, Transform
 
 Voxels = npt.NDArray[Any]
 #: Decoded chunks are kept for the next task in what a task leaves over, at most this part of its memory.
-_KEPT = 2
+_KEPT = 3
 
 
 @dataclass(frozen=True, eq=False)
