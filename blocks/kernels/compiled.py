@@ -85,7 +85,9 @@ class _Kept(FunctionCache):  # type: ignore[misc]
 def compiled(function: Callable[..., Any]) -> Any:  # noqa: ANN401 - Numba's dispatcher
     """Compile a function when it is called, without the interpreter's lock; what was compiled is kept on disk."""
     dispatcher = numba.njit(nogil=True)(function)
-    # A process that is told to compile nothing has no cache to put this one in the place of.
+    # A process that is told to compile nothing has no cache to put this one in the place of, and Numba raises a
+    # RuntimeError where it may write to no folder at all: every process then compiles for itself.
     if hasattr(dispatcher, "enable_caching"):
-        dispatcher._cache = _Kept(function)
+        with suppress(RuntimeError):
+            dispatcher._cache = _Kept(function)
     return dispatcher

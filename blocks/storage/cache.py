@@ -138,12 +138,13 @@ class ChunkCache:
         again
             How often it is expected to be read from here; where that is never, it is not held.
         """
+        place, made = None, False
         with self._lock:
             self._making[key] += 1
             self.decoded += 1
-            place = self._take(shape, dtype)
-        made = False
         try:
+            with self._lock:
+                place = self._take(shape, dtype)
             yield None if place is None else place.voxels
             made = True
         finally:
@@ -209,10 +210,11 @@ class ChunkCache:
         count = max(1, min(_SLAB, limit // _SHARE) // size)
         if self.nbytes + count * size > limit:
             return False
+        # Not filled in: what is never decoded to takes no memory.
+        slab = np.empty((count, *shape), dtype=dtype)
         self._made += 1
         self._slabs[self._made] = count * size
-        # Not filled in: what is never decoded to takes no memory.
-        self._free += [Place(voxels, self._made) for voxels in np.empty((count, *shape), dtype=dtype)]
+        self._free += [Place(voxels, self._made) for voxels in slab]
         return True
 
     def _set_free(self, place: Place) -> None:

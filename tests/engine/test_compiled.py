@@ -8,8 +8,10 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
+from numba.core.caching import FunctionCache
 
-from blocks.kernels.compiled import DIGEST, _Files
+from blocks.kernels.compiled import DIGEST, _Files, compiled
 from blocks.kernels.positions import affine_rows
 
 
@@ -67,3 +69,10 @@ def test_the_second_process_loads_what_the_first_compiled(tmp_path: Path):
     run = [sys.executable, "doubling.py"]
     said = [subprocess.run(run, cwd=tmp_path, env=where, capture_output=True, check=True).stdout for _ in range(2)]
     assert said == [b"42 0\n", b"42 1\n"]
+
+
+def test_a_process_that_may_write_nowhere_compiles_for_itself(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(FunctionCache._impl_class, "_locator_classes", [])
+    double = compiled(lambda x: x + x)
+    assert double(21) == 42
+    assert not sum(double.stats.cache_hits.values())

@@ -164,6 +164,22 @@ def test_a_chunk_is_kept_for_the_tasks_that_read_it_again(noise):
         assert decoded_by(lambda: array.read(box, touched=[box], others=[])) == 15
 
 
+def test_nobody_waits_for_a_chunk_that_there_was_no_memory_for(monkeypatch):
+    def refuse(*_args, **_kwargs):
+        raise MemoryError
+
+    cache = ChunkCache()
+    with cache.room(10_000):
+        with monkeypatch.context() as patch:
+            patch.setattr("blocks.storage.cache.np.empty", refuse)
+            with pytest.raises(MemoryError):
+                hold(cache, 1)
+        assert not cache.is_made(("file", (), (1,)))
+        assert cache.nbytes == 0
+        assert hold(cache, 1)
+        assert (held(cache, 1) == 1).all()
+
+
 def test_a_chunk_that_is_read_keeps_its_place():
     cache = ChunkCache()
     with cache.room(2_000):
