@@ -306,6 +306,7 @@ def main() -> int:
     else:
         for row in found:
             more = f", {row['peak_mib']:.0f} MiB a worker" if "peak_mib" in row else ""
+            more += f", {row['ratio']:.2f} of what {row['peer']} reach" if "ratio" in row else ""
             print(f"{row['case']:36} {row['ours']:10.3f} {row['unit']}{more}")
     if wrong:
         print(f"{wrong} voxels differ from the warp in memory", file=sys.stderr)

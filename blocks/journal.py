@@ -20,7 +20,7 @@ from uuid import uuid4
 
 import numpy as np
 
-from blocks.storage import StoredArray, shard_file
+from blocks.storage import StoredArray, is_url, shard_file
 
 Index = tuple[int, ...]
 
@@ -123,8 +123,7 @@ class Journal:
             for (level, index), whole in zip(noted, pool.map(agrees, noted.items()), strict=True):
                 if whole:
                     written.add(level, index)
-        for level in levels.values():
-            _clear(arrays[level], level, written)
+        clear(arrays, written)
 
     def _lines(self) -> Iterator[tuple[str, Index, tuple[int, int]]]:
         """Yield what the journal's files say; a line that was torn, or runs into one that was, says nothing."""
@@ -137,18 +136,29 @@ class Journal:
                 yield name, tuple(int(i) for i in index.split("/")), (int(length), int(checksum, 16))
 
 
-def _clear(array: StoredArray, level: int, written: Written) -> None:
-    """Delete what lies among an array's shards and is none of those that are written."""
-    root = Path(array.path, "c")
-    for folder, _, names in os.walk(root):
-        for name in names:
-            file = Path(folder, name)
-            index = file.relative_to(root).parts
-            known = len(index) == array.ndim and all(part.isdigit() for part in index)
-            place = tuple(int(part) for part in index) if known else ()
-            inside = known and all(i < n for i, n in zip(place, array.layout.blocks_along, strict=True))
-            if not inside or (level, place) not in written:
-                file.unlink()
+def clear(arrays: Sequence[StoredArray], written: Written) -> None:
+    """Delete what lies among shards on this file system and is none of those that are written.
+
+    A worker that was killed in the middle of a shard leaves a part of it, whether or not another one made it again.
+    """
+    for level, array in enumerate(arrays):
+        root = Path(array.path, "c")
+        if level < written.first or is_url(array.path):
+            continue
+        for folder, _, names in os.walk(root):
+            for name in names:
+                file = Path(folder, name)
+                if not _is_shard(array, file.relative_to(root).parts, level, written):
+                    file.unlink(missing_ok=True)
+
+
+def _is_shard(array: StoredArray, index: Sequence[str], level: int, written: Written) -> bool:
+    """Whether the name of a file among a level's shards is that of one that is written."""
+    if len(index) != array.ndim or not all(part.isdigit() for part in index):
+        return False
+    place = tuple(int(part) for part in index)
+    inside = all(i < n for i, n in zip(place, array.layout.blocks_along, strict=True))
+    return inside and (level, place) in written
 
 
 def _summed(file: Path) -> tuple[int, int]:

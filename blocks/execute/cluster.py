@@ -8,7 +8,7 @@ import pickle
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import islice
 from typing import Any
 from uuid import uuid4
@@ -26,8 +26,12 @@ _AHEAD = 3
 _ASKED_S = 2.0
 #: Shards that take less than this are sent several at a time, for about as long; and most of one task.
 _SHORT_S, _MOST = 0.05, 64
+#: How often workers are asked whether they are done with what was cancelled.
+_STOPPED_S = 0.05
 #: A task of more bytes is sent to the workers once, not with each shard.
 _SENT_ONCE = 1 << 16
+#: States of a worker's task that runs no more.
+_OVER = ("memory", "error", "released", "forgotten")
 #: A field in memory travels with its graph, whatever its size: who reads the warning could do nothing about it.
 _UNWARNED = {"distributed.admin.large-graph-warning-threshold": "1PiB"}
 _TOPIC = "blocks-workers"
@@ -48,7 +52,7 @@ def graph_on_cluster(work: Graph, count: Count, client: Any) -> None:  # noqa: A
                 level, index = work.shards[future.key]
                 count.add(level, index, _result(future, [index]))
         finally:
-            client.cancel([future for future in futures if not future.done()])
+            _stop([future for future in futures if not future.done()], client)
 
 
 def stream_on_cluster(work: Stream, count: Count, client: Any) -> None:  # noqa: ANN401 - distributed is not typed
@@ -99,7 +103,27 @@ def _stream(work: Stream, count: Count, client: Any) -> None:  # noqa: ANN401
                 size = 1 if each > _SHORT_S else min(_MOST, max(1, int(4 * _SHORT_S / max(each, 1e-6))))
                 fill()
         finally:
-            client.cancel(list(running))
+            _stop(list(running), client)
+
+
+def _stop(futures: Sequence[Any], client: Any) -> None:  # noqa: ANN401
+    """Cancel tasks, and wait for what workers have in hand of them: it would write on beside who takes the store up."""
+    if not futures:
+        return
+    keys = frozenset(future.key for future in futures)
+    client.cancel(futures)
+    # Whatever error brought us here is told, not that the workers could not be asked.
+    with suppress(OSError, CancelledError, RuntimeError):
+        while client.status == "running":
+            time.sleep(_STOPPED_S)
+            if not any(client.run(_has_in_hand, keys, on_error="ignore").values()):
+                return
+
+
+def _has_in_hand(keys: frozenset[Any], dask_worker: Any) -> bool:  # noqa: ANN401
+    """Return whether a worker has yet to finish, or to let go of, one of these tasks."""
+    tasks = (dask_worker.state.tasks.get(key) for key in keys)
+    return any(task is not None and task.state not in _OVER for task in tasks)
 
 
 class _Room:

@@ -15,7 +15,7 @@ from blocks.graphs.writes import Graph, Stream, Target
 from blocks.image.construction import JOURNAL
 from blocks.image.planning import StorePlan
 from blocks.image.view import Kind
-from blocks.journal import KERNELS, Journal, Written
+from blocks.journal import KERNELS, Journal, Written, clear
 from blocks.storage import Layout, Library, StoredArray, StoreError, create_array
 
 
@@ -102,10 +102,11 @@ def do(
     progress: Progress | None,
     client: Any,  # noqa: ANN401 - distributed is not typed
 ) -> None:
-    """Do the work that is left, and see that every shard of the arrays is written."""
+    """Do the work that is left, and see that every shard of the arrays is written, and nothing lies beside them."""
     written = target.written
     run_work(make, Count(written.total, done=written.count, written=written, progress=progress), client)
     if written.count != written.total:
         missing = next(written.missing())
         msg = f"{written.count} of {written.total} shards were written; one that is missing is {missing}"
         raise StoreError(msg)
+    clear(target.arrays, written)

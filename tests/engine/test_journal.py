@@ -86,6 +86,21 @@ def test_what_was_left_of_metadata_that_was_being_written_goes(tmp_path: Path, w
     assert files(path) == whole
 
 
+@pytest.mark.parametrize("made_from", ["a", None])
+def test_what_a_killed_worker_left_of_a_shard_that_another_made_again_goes(
+    tmp_path: Path, whole: dict[str, bytes], made_from: str | None
+):
+    path = tmp_path / "a.ome.zarr"
+
+    def leave(done: int, _total: int, _written: int, /) -> None:
+        for level in ("0", "1")[:done]:
+            if (path / level / "c" / "0").is_dir():
+                (path / level / "c" / "0" / "0.708a.partial").write_bytes(b"torn")
+
+    write_image(path, some_image().chunk(), made_from=made_from, progress=leave)
+    assert files(path) == whole
+
+
 def test_a_shard_that_no_journal_knows_is_made_again(tmp_path: Path, writer: Writer, whole: dict[str, bytes]):
     path = tmp_path / "a.ome.zarr"
     interrupted(path, writer, 4)

@@ -15,10 +15,14 @@ from typing import Any
 import dask
 import numpy as np
 import pytest
+from dask.highlevelgraph import HighLevelGraph
 
 import blocks
 from blocks.execute import run_shards, write_image
+from blocks.execute.cluster import graph_on_cluster
+from blocks.execute.counting import Count
 from blocks.graphs.store import ShardError
+from blocks.graphs.writes import Graph
 from tests.killing import files
 
 SHAPE = (520, 300, 300)
@@ -119,6 +123,35 @@ def test_a_scheduler_that_goes_away_is_said_to_be_gone(tmp_path: Path):
             with pytest.raises(ShardError, match=r"the Dask scheduler is gone.*: what is written is taken up"):
                 run_shards(partial(_slow, started), ((n,) for n in range(1000)), total=1000, client=alone)
             ended.join()
+
+
+def _as_a_stream(task: Any, client: Any) -> None:
+    run_shards(task, ((n,) for n in range(2)), total=2, client=client)
+
+
+def _as_a_graph(task: Any, client: Any) -> None:
+    tasks: dict[Any, Any] = {(f"task-{id(task)}", n): (task, (n,)) for n in range(2)}
+    graph = Graph(HighLevelGraph.from_collections("tasks", tasks), {key: (0, key[1:]) for key in tasks})
+    graph_on_cluster(graph, Count(2, done=0, written=None, progress=None), client)
+
+
+@pytest.mark.parametrize("run", [_as_a_stream, _as_a_graph])
+def test_nothing_is_in_work_any_more_when_a_run_has_failed(client: Any, tmp_path: Path, run: Any):
+    with pytest.raises(ShardError, match=r"shard 1 .*no luck"):
+        run(partial(_failing_beside_a_long_one, tmp_path), client)
+    assert (tmp_path / "started").exists()
+    assert (tmp_path / "ended").exists()
+
+
+def _failing_beside_a_long_one(folder: Path, index: tuple[int, ...]) -> int:
+    if index == (0,):
+        (folder / "started").touch()
+        time.sleep(2)
+        (folder / "ended").touch()
+        return 1
+    _wait_for(folder / "started")
+    msg = "no luck"
+    raise ValueError(msg)
 
 
 def _wait_for(path: Path) -> None:
