@@ -30,6 +30,8 @@ def _digest() -> str:
 
 
 DIGEST = _digest()
+#: Bytes of the checksum before what a file holds.
+_CHECKSUM = 32
 
 
 class _Files(IndexDataCacheFile):  # type: ignore[misc]  # Numba has no types
@@ -50,25 +52,31 @@ class _Files(IndexDataCacheFile):  # type: ignore[misc]  # Numba has no types
         super().__init__(str(self._folder), name, digest)
 
     def save(self, key: object, data: object) -> None:
-        """Keep a compiled signature; where there is no room or no right to, it is compiled again."""
-        with suppress(OSError):
-            if not self._folder.is_dir():
-                for other in self._folder.parent.glob("kernels-*"):
-                    shutil.rmtree(other, ignore_errors=True)
-                self._folder.mkdir(parents=True, exist_ok=True)
-            self._save_data(self._file(key), data)
+        """Keep a compiled signature."""
+        if not self._folder.is_dir():
+            for other in self._folder.parent.glob("kernels-*"):
+                shutil.rmtree(other, ignore_errors=True)
+            self._folder.mkdir(parents=True, exist_ok=True)
+        self._save_data(self._file(key), data)
 
     def load(self, key: object) -> Any:  # noqa: ANN401 - what Numba keeps
-        """Return a compiled signature, None where there is none that can be read."""
-        try:
-            return self._load_data(self._file(key))
-        except (OSError, EOFError, pickle.UnpicklingError):
-            return None
+        """Return a compiled signature, None where there is none that is whole."""
+        with suppress(OSError):
+            stored = Path(self._folder, self._file(key)).read_bytes()
+            checksum, content = stored[:_CHECKSUM], stored[_CHECKSUM:]
+            # Machine code with a wrong bit would be run as it is.
+            if checksum == hashlib.sha256(content).digest():
+                return pickle.loads(content)
+        return None
 
     def flush(self) -> None:
         """Forget what was compiled."""
         for file in self._folder.glob(f"{self._name}.*.nbc"):
             file.unlink(missing_ok=True)
+
+    def _dump(self, obj: object) -> bytes:
+        content: bytes = super()._dump(obj)
+        return hashlib.sha256(content).digest() + content
 
     def _file(self, key: object) -> str:
         return f"{self._name}.{hashlib.sha256(repr(key).encode()).hexdigest()[:32]}.nbc"
@@ -80,6 +88,11 @@ class _Kept(FunctionCache):  # type: ignore[misc]
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
         self._cache_file = _Files(self._cache_path, self._impl.filename_base)
+
+    def save_overload(self, sig: object, data: object) -> None:
+        """Keep a compiled signature; where there is no room or no right to, it is compiled again."""
+        with suppress(OSError):
+            super().save_overload(sig, data)
 
 
 def compiled(function: Callable[..., Any]) -> Any:  # noqa: ANN401 - Numba's dispatcher

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import numba
 import numpy as np
 import pytest
 from numba.core.caching import FunctionCache
@@ -39,17 +41,29 @@ def test_another_source_finds_nothing_and_clears_away_what_was_kept(tmp_path: Pa
     assert before.load("int16") is None
 
 
-def test_a_file_cut_short_and_a_folder_that_is_none_are_compiled_again(tmp_path: Path):
+def test_a_file_cut_short_or_with_a_wrong_byte_is_compiled_again(tmp_path: Path):
     files = _Files(str(tmp_path), "module.kernel-7.py311")
-    files.save("int16", {"code": list(range(1000))})
+    files.save("int16", {"code": bytes(1000)})
     (file,) = (tmp_path / f"kernels-{DIGEST}").iterdir()
-    for length in (0, 10, file.stat().st_size - 1):
-        file.write_bytes(file.read_bytes()[:length])
+    whole = file.read_bytes()
+    assert files.load("int16") == {"code": bytes(1000)}
+    for length in (0, 10, 32, len(whole) - 1):
+        file.write_bytes(whole[:length])
         assert files.load("int16") is None
-    (tmp_path / "plain").write_text("no folder")
-    nowhere = _Files(str(tmp_path / "plain"), "module.kernel-7.py311")
-    nowhere.save("int16", {"code": 1})
-    assert nowhere.load("int16") is None
+    for at in range(len(whole)):
+        file.write_bytes(whole[:at] + bytes([whole[at] ^ 16]) + whole[at + 1 :])
+        assert files.load("int16") is None
+
+
+def test_a_folder_that_can_no_longer_be_written_to_stops_no_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    folder = tmp_path / "kept"
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(folder))
+    double = compiled(lambda x: x + x)
+    assert folder.is_dir()
+    shutil.rmtree(folder)
+    folder.write_text("no folder")
+    assert double(21) == 42
+    assert double(0.5) == 1.0
 
 
 def test_a_kernel_is_kept_in_the_folder_of_its_source():
