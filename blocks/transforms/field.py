@@ -108,9 +108,10 @@ class DisplacementField:
         size = np.array(self.grid.shape[::-1], dtype=np.float64)
         if (lower >= size - 0.5).any() or (upper < -0.5).any():
             return Region((0,) * self.ndim, (0,) * self.ndim)
-        # The last centre is read as the second voxel of a pair.
+        # The last centre is read as the second voxel of a pair, and what lies before the first one with a pair too.
         low = np.minimum(np.floor(np.maximum(lower, 0)), size - 2)
-        slices = window_of(low, np.floor(np.minimum(upper, size - 1)) + 1, self.grid.shape)
+        high = np.floor(np.clip(upper, 0, size - 1)) + 1
+        slices = window_of(low, high, self.grid.shape)
         return Region(tuple(s.start for s in slices), tuple(s.stop for s in slices))
 
     def points(self, points: npt.ArrayLike) -> Floats:

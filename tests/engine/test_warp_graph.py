@@ -164,6 +164,20 @@ def test_a_lazy_field_that_covers_a_part_of_the_image_warps_as_the_same_field_in
             np.testing.assert_array_equal(warp(image, lazy, fixed, shard=shard).compute().values, expected)
 
 
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_shard_that_lies_before_the_first_centre_of_a_lazy_field_is_moved_by_its_outer_vectors(turned):
+    rng = np.random.default_rng(9)
+    turn = strategies.rotation(rng, 3, most=0.02) if turned else np.eye(3)
+    fixed = Grid.of((4, 6, 8))
+    grid = Grid.of((3, 3, 3), spacing=(10.0,) * 3, origin=(4.5,) * 3, direction=turn.ravel())
+    vectors = rng.normal(size=(3, 3, 3, 3))
+    lazy = DisplacementField(grid, dask.array.from_array(vectors))
+    moved = displacement(lazy, fixed, shard=(2, 3, 4), dtype=np.float64).compute().values
+    np.testing.assert_allclose(moved[:, :2, :3, :4], np.broadcast_to(vectors[:, :1, :1, :1], (3, 2, 3, 4)), atol=1e-14)
+    whole = displacement(DisplacementField(grid, vectors), fixed, dtype=np.float64).compute().values
+    np.testing.assert_array_equal(moved, whole)
+
+
 @pytest.mark.parametrize("outside", [-0.4, 7.4])
 @pytest.mark.parametrize("interpolation", ["linear", "nearest"])
 def test_a_shard_within_half_a_voxel_outside_has_the_edge(tmp_path, interpolation, outside):
