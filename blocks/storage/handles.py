@@ -47,14 +47,15 @@ def handle_of(path: str, library: Library | Literal["shards"], opened: str) -> A
 
 
 def stamp(path: str) -> tuple[int, ...]:
-    """Return the inode and the time of an array's metadata, nothing for a URL."""
+    """Return the inode and the times of an array's metadata, nothing for a URL."""
     if is_url(path):
         return ()
     for name in ("zarr.json", ".zarray"):
         file = Path(path, name)
         if file.is_file():
             status = file.stat()
-            return (status.st_ino, status.st_mtime_ns)
+            # A copy over a file may set its old time again, but not when that was done.
+            return (status.st_ino, status.st_mtime_ns, status.st_ctime_ns)
     msg = f"there is no Zarr array at {path}: neither zarr.json nor .zarray is there; the store may be incomplete"
     raise StoreError(msg)
 

@@ -269,9 +269,9 @@ class ShardReader:
         return np.frombuffer(stored[:-4], dtype="<u8").reshape(*counts, 2)
 
 
-def _version(status: os.stat_result) -> tuple[int, int, int]:
-    """Return what tells a shard's file from another one written to the same path."""
-    return (status.st_ino, status.st_mtime_ns, status.st_size)
+def _version(status: os.stat_result) -> tuple[int, ...]:
+    """Return what tells a shard's file from another one written to the same path, or over it with its old time."""
+    return (status.st_ino, status.st_mtime_ns, status.st_ctime_ns, status.st_size)
 
 
 def _decode(stored: bytes, length: int, buffer: Voxels, where: str) -> None:

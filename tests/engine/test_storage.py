@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -119,6 +121,20 @@ def test_an_array_written_anew_is_not_read_from_an_old_handle(tmp_path: Path, li
     second = written(tmp_path / "0", np.ones((6, 6), dtype=np.float32), ("y", "x"), library)
     assert second.shape == (6, 6)
     assert second.read(Region.of((6, 6))).sum() == 36
+    assert second.identity != before
+
+
+def test_an_array_copied_over_another_with_its_times_is_not_read_from_an_old_handle(tmp_path: Path, library: Library):
+    for name, side in (("a", 4), ("b", 6)):
+        written(tmp_path / name, np.full((side, side), side, dtype=np.uint8), ("y", "x"), library)
+        os.utime(tmp_path / name / "zarr.json", (0, 0))
+    first = StoredArray(str(tmp_path / "a"), library)
+    assert first.read(Region.of((4, 4))).sum() == 64
+    before = first.identity
+    # As "cp -p" does it, over the files that are there.
+    shutil.copytree(tmp_path / "b", tmp_path / "a", dirs_exist_ok=True)
+    second = StoredArray(str(tmp_path / "a"), library)
+    assert second.read(Region.of((6, 6))).sum() == 216
     assert second.identity != before
 
 

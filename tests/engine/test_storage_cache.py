@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -231,6 +232,25 @@ def test_a_shard_written_again_is_not_met_in_the_cache(tmp_path: Path):
         # As another process would put it there.
         other.replace(tmp_path / "0" / "c" / "0" / "0" / "0")
         assert (array.read(box, touched=[box]) == 19).all()
+
+
+def test_a_shard_copied_over_another_with_its_time_is_not_met_in_the_cache(tmp_path: Path):
+    rng = np.random.default_rng(0)
+    # Noise: two shards of it are of one size.
+    first, second = (rng.integers(0, 256, (64, 64, 64), dtype=np.uint8) for _ in range(2))
+    arrays = [stored(tmp_path / name, voxels) for name, voxels in (("a", first), ("b", second))]
+    files = [Path(array.path, "c", "0", "0", "0") for array in arrays]
+    for file in files:
+        os.utime(file, (0, 0))
+    box = Region.of(first.shape)
+    with CHUNKS.room(1 << 20):
+        np.testing.assert_array_equal(arrays[0].read(box, touched=[box]), first)
+        before = files[0].stat()
+        files[0].write_bytes(files[1].read_bytes())
+        os.utime(files[0], (0, 0))
+        after = files[0].stat()
+        assert (after.st_ino, after.st_mtime, after.st_size) == (before.st_ino, before.st_mtime, before.st_size)
+        np.testing.assert_array_equal(arrays[0].read(box, touched=[box]), second)
 
 
 def test_threads_that_share_the_cache_read_what_is_stored(noise):
