@@ -204,7 +204,9 @@ def _naming_deaths(client: Any) -> Iterator[None]:  # noqa: ANN401
     """Say which worker died meanwhile; the scheduler gives what it had in work to the others."""
 
     def died(event: Any) -> None:  # noqa: ANN401 - a time and what the plugin says
-        _log.warning("worker %s died; what it had in work is computed again", event[1]["worker"])
+        what = event[1]
+        then = "is computed again" if what["left"] else "waits for a worker, of which none is left"
+        _log.warning("worker %s died; what it had in work %s", what["worker"], then)
 
     try:
         client.register_plugin(_deaths())
@@ -228,6 +230,6 @@ def _deaths() -> Any:  # noqa: ANN401 - distributed is not typed
         name, idempotent = _TOPIC, True
 
         def remove_worker(self, scheduler: Any, worker: str, **_: Any) -> None:  # noqa: ANN401
-            scheduler.log_event(_TOPIC, {"worker": worker})
+            scheduler.log_event(_TOPIC, {"worker": worker, "left": len(scheduler.workers)})
 
     return Deaths()

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import logging
 import os
+import random
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,7 +22,7 @@ import pytest
 from dask.highlevelgraph import HighLevelGraph
 
 import blocks
-from blocks.execute import run_shards, write_image
+from blocks.execute import rewrite_levels, run_shards, write_image
 from blocks.execute.cluster import graph_on_cluster
 from blocks.execute.counting import Count
 from blocks.graphs.store import ShardError
@@ -93,22 +97,88 @@ def test_a_worker_killed_in_the_middle_of_a_warp_is_named_and_the_run_goes_on(
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("wave", [4096, 1])
+def test_fifty_killed_workers_leave_the_store_of_an_undisturbed_run(
+    moving: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wave: int
+):
+    from distributed import Client, LocalCluster
+
+    image, out, killed = blocks.open_image(moving), tmp_path / "out.ome.zarr", 0
+    warped = blocks.warp(image, blocks.Affine.translation((1.5, -2.25, 3.0)), image)
+    write_image(tmp_path / "whole.ome.zarr", warped)
+    whole = files(tmp_path / "whole.ome.zarr")
+    monkeypatch.setattr("blocks.graphs.writes.writes.__kwdefaults__", {"wave": wave})
+    monkeypatch.setattr("blocks.graphs.writes.level_writes.__kwdefaults__", {"first": 1, "wave": wave})
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 100}),
+        LocalCluster(n_workers=0, dashboard_address="127.0.0.1:0") as cluster,
+        Client(cluster) as client,
+    ):
+        while killed < 50:
+            with _dying(cluster.scheduler_address, seed=killed) as deaths:
+                write_image(out, warped, client=client, overwrite=True, made_from="a")
+                assert files(out) == whole
+                rewrite_levels(out, client=client)
+                assert files(out) == whole
+            killed += len(deaths)
+
+
+@contextmanager
+def _dying(address: str, *, seed: int) -> Iterator[list[int]]:
+    """Keep two workers, of which one is killed now and then whatever it does; yield the processes that were.
+
+    They have no nanny: it gives a worker up that dies while it starts.
+    """
+    chance, over, deaths = random.Random(seed), threading.Event(), list[int]()
+    command = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--nthreads", "1", "--no-nanny"]
+
+    def start() -> subprocess.Popen[bytes]:
+        return subprocess.Popen([*command, "--no-dashboard"], stderr=subprocess.DEVNULL)
+
+    workers = [start(), start()]
+
+    def kill() -> None:
+        while not over.wait(chance.uniform(0.5, 8.0)):
+            dead = workers.pop(chance.randrange(2))
+            dead.kill()
+            deaths.append(dead.pid)
+            dead.wait()
+            workers.append(start())
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    try:
+        yield deaths
+    finally:
+        over.set()
+        killer.join()
+        for worker in workers:
+            worker.kill()
+            worker.wait()
+
+
+@pytest.mark.slow
 def test_a_shard_that_ends_every_worker_is_named(client: Any):
     with pytest.raises(ShardError, match=r"shard .*7.*: the workers that ran it died one after the other, tcp://.*"):
         run_shards(_deadly, ((n,) for n in range(100)), total=100, client=client)
     client.wait_for_workers(2)
 
 
-def test_work_goes_on_when_the_only_worker_dies_with_what_all_its_shards_share(tmp_path: Path):
+def test_work_goes_on_when_the_only_worker_dies_with_what_all_its_shards_share(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
     from distributed import Client, LocalCluster
 
     task = partial(_first_time_deadly, tmp_path / "died", np.arange(100_000.0))
     with (
+        caplog.at_level(logging.WARNING, logger="blocks"),
         LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster,
         Client(cluster) as alone,
     ):
         assert run_shards(task, ((n,) for n in range(20)), total=20, client=alone) == 20
     assert (tmp_path / "died").exists()
+    assert "died; what it had in work waits for a worker, of which none is left" in caplog.text
 
 
 def test_a_scheduler_that_goes_away_is_said_to_be_gone(tmp_path: Path):
