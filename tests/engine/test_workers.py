@@ -104,7 +104,7 @@ def test_fifty_killed_workers_leave_the_store_of_an_undisturbed_run(
 ):
     from distributed import Client, LocalCluster
 
-    image, out, killed = blocks.open_image(moving), tmp_path / "out.ome.zarr", 0
+    image, out, killed, chance = blocks.open_image(moving), tmp_path / "out.ome.zarr", 0, random.Random(2)
     warped = blocks.warp(image, blocks.Affine.translation((1.5, -2.25, 3.0)), image)
     write_image(tmp_path / "whole.ome.zarr", warped)
     whole = files(tmp_path / "whole.ome.zarr")
@@ -116,7 +116,7 @@ def test_fifty_killed_workers_leave_the_store_of_an_undisturbed_run(
         Client(cluster) as client,
     ):
         while killed < 50:
-            with _dying(cluster.scheduler_address, seed=killed) as deaths:
+            with _dying(cluster.scheduler_address, chance) as deaths:
                 write_image(out, warped, client=client, overwrite=True, made_from="a")
                 assert files(out) == whole
                 rewrite_levels(out, client=client)
@@ -125,12 +125,12 @@ def test_fifty_killed_workers_leave_the_store_of_an_undisturbed_run(
 
 
 @contextmanager
-def _dying(address: str, *, seed: int) -> Iterator[list[int]]:
+def _dying(address: str, chance: random.Random) -> Iterator[list[int]]:
     """Keep two workers, of which one is killed now and then whatever it does; yield the processes that were.
 
     They have no nanny: it gives a worker up that dies while it starts.
     """
-    chance, over, deaths = random.Random(seed), threading.Event(), list[int]()
+    over, deaths = threading.Event(), list[int]()
     command = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--nthreads", "1", "--no-nanny"]
 
     def start() -> subprocess.Popen[bytes]:
@@ -139,7 +139,7 @@ def _dying(address: str, *, seed: int) -> Iterator[list[int]]:
     workers = [start(), start()]
 
     def kill() -> None:
-        while not over.wait(chance.uniform(0.5, 8.0)):
+        while not over.wait(chance.uniform(0.5, 5.0)):
             dead = workers.pop(chance.randrange(2))
             dead.kill()
             deaths.append(dead.pid)
